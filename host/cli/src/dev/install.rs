@@ -124,6 +124,7 @@ impl Installer {
         }
     }
 }
+
 /// The entry of a ConfigMap with a component: as it is while that has room, since to compress
 /// it takes time after each change.
 fn entry_of(component: &[u8]) -> anyhow::Result<Value> {

@@ -58,6 +58,16 @@ impl Halt {
         }
     }
 
+    /// What it is, on one line.
+    pub(super) fn said(&self) -> String {
+        let how = match self.runs {
+            true => "an earlier version runs",
+            false => "it does not run",
+        };
+        let message: Vec<&str> = self.message.split_whitespace().collect();
+        format!("{how}: {}", message.join(" "))
+    }
+
     /// Whether it goes on by itself, as when it has just been delivered.
     pub(super) fn passes(&self) -> bool {
         const ON_THEIR_WAY: [&str; 5] = [

@@ -85,10 +85,9 @@ pub(super) async fn run(args: ReconcileArgs) -> anyhow::Result<ExitCode> {
     for (part, request) in &requests {
         desk.wait_until_handled(part, request).await?;
         if let Some(halt) = Halt::of(Some(&desk.plugin(&part.plugin).await?)) {
-            answer.troubles.push(format!(
-                "{}: {}: an earlier version runs: {}",
-                part.plugin, halt.reason, halt.message
-            ));
+            answer
+                .troubles
+                .push(format!("{}: {}: {}", part.plugin, halt.reason, halt.said()));
         }
         desk.take_stock(part, args.name.as_deref(), &mut answer)
             .await?;

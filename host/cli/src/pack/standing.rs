@@ -359,15 +359,10 @@ impl Trouble {
     /// That a part does not run, or an earlier version of it.
     fn of_part(part: &Part) -> Option<Self> {
         let halt = part.trouble.as_ref()?;
-        let how = match halt.runs {
-            true => "an earlier version runs",
-            false => "it does not run",
-        };
-        let message: Vec<&str> = halt.message.split_whitespace().collect();
         Some(Self {
             plugin: part.plugin.clone(),
             reason: halt.reason.clone(),
-            message: format!("{how}: {}", message.join(" ")),
+            message: halt.said(),
             blocked_by: None,
             plan: None,
         })

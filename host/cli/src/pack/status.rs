@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Show the tree of packs, and what stands in the way of each
 ///
-/// You need get on the desired state, and list on packs, units and helmreleases.
+/// You need get on the desired state, and list on packs, units, plugins and helmreleases.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 all packs are as they are wanted; 1 something is not, and it says \
