@@ -1,8 +1,9 @@
 //! What keeps a plugin or a unit from working, in the form in which people and
 //! the scheduler need it.
 
-use reeve_api::Reason;
+use reeve_api::{Reason, truncate};
 pub(crate) use reeve_core::chain;
+use reeve_core::outcome::Event;
 use std::fmt;
 
 /// Why something does not work.
@@ -38,6 +39,17 @@ impl Problem {
 }
 
 impl Problem {
+    /// An event that tells it.
+    pub(crate) fn event(&self) -> Event {
+        let mut message = self.message.clone();
+        truncate(&mut message);
+        Event {
+            warning: true,
+            reason: self.reason.to_string(),
+            message,
+        }
+    }
+
     /// Whether the API server, or the account itself, has said no: nothing can be done for
     /// the plugin then. Not to be told is not to be refused.
     pub(crate) fn is_refusal(&self) -> bool {

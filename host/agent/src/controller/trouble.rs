@@ -3,7 +3,7 @@
 
 use crate::problem::Problem;
 use crate::run::Sync;
-use reeve_api::{Reason, truncate};
+use reeve_api::Reason;
 use reeve_core::outcome::Event;
 
 /// The events of a run that ended with these problems.
@@ -25,16 +25,7 @@ pub(super) fn events(problems: &[Problem], sync: &Sync) -> Vec<Event> {
         Reason::ApplyFailed | Reason::Conflict | Reason::Forbidden => sync.is_refused(),
         _ => false,
     });
-    told.map(|problem| {
-        let mut message = problem.message.clone();
-        truncate(&mut message);
-        Event {
-            warning: true,
-            reason: problem.reason.to_string(),
-            message,
-        }
-    })
-    .collect()
+    told.map(Problem::event).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::request::Attempt;
 use crate::secret_names::unit_spec;
 use crate::written::Written;
 use k8s_openapi::jiff::Timestamp;
-use reeve_api::{Reason, SyncMode, UnitStatus, truncate};
+use reeve_api::{Reason, SyncMode, UnitStatus};
 use reeve_core::Failure;
 use reeve_core::outcome::{Action, Completion, Event, Verb};
 use reeve_core::plan::{Preview, PreviewEffect};
@@ -560,15 +560,7 @@ pub(super) fn forgotten_event(action: &Action) -> Event {
 
 /// Once is chance, and the third time is no news.
 fn failure_event(effect: &Effect, problem: &Problem) -> Option<Event> {
-    (effect.failures == TOLD && !problem.waits()).then(|| {
-        let mut message = problem.message.clone();
-        truncate(&mut message);
-        Event {
-            warning: true,
-            reason: problem.reason.to_string(),
-            message,
-        }
-    })
+    (effect.failures == TOLD && !problem.waits()).then(|| problem.event())
 }
 
 fn gone_event(effect: &Effect, asks: bool) -> Event {

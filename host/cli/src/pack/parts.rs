@@ -21,7 +21,7 @@ pub(super) struct Part {
     pub(super) plugin: String,
     pub(super) role: String,
     pub(super) config: Value,
-    /// Why it does not run, or not as it was delivered last.
+    /// Why it does not run, or not as it was delivered last, once it was looked at.
     pub(super) trouble: Option<Halt>,
 }
 
@@ -98,16 +98,6 @@ pub(super) async fn find(client: &Client, target: &TargetArgs) -> anyhow::Result
     let parts: anyhow::Result<Vec<Part>> =
         maps.items.iter().filter(is_part).map(Part::of).collect();
     let mut parts = parts?;
-    let plugins: Api<Plugin> = Api::namespaced(client.clone(), namespace);
-    let plugins = plugins.list(&ListParams::default()).await;
-    let plugins = plugins.with_context(|| format!("cannot list plugins in {namespace}"))?;
-    for part in &mut parts {
-        let plugin = plugins
-            .items
-            .iter()
-            .find(|one| one.name_any() == part.plugin);
-        part.trouble = Halt::of(plugin);
-    }
     if parts.is_empty() {
         bail!(
             "no plugin in namespace {namespace} is ConfigMap {name}, or names it as its \
@@ -117,6 +107,27 @@ pub(super) async fn find(client: &Client, target: &TargetArgs) -> anyhow::Result
     }
     parts.sort_by(|one, other| one.plugin.cmp(&other.plugin));
     Ok(parts)
+}
+
+/// Looks at how parts run, which only who shows it has to know.
+///
+/// # Errors
+///
+/// When Plugins cannot be listed.
+pub(super) async fn look(
+    client: &Client,
+    target: &TargetArgs,
+    parts: &mut [Part],
+) -> anyhow::Result<()> {
+    let namespace = &target.connection.namespace;
+    let plugins: Api<Plugin> = Api::namespaced(client.clone(), namespace);
+    let plugins = plugins.list(&ListParams::default()).await;
+    let plugins = plugins.with_context(|| format!("cannot list plugins in {namespace}"))?;
+    for part in parts {
+        let mut all = plugins.items.iter();
+        part.trouble = Halt::of(all.find(|one| one.name_any() == part.plugin));
+    }
+    Ok(())
 }
 
 /// The part that makes Packs of the desired state.

@@ -110,7 +110,8 @@ impl Standing {
     ///
     /// When Packs or Units cannot be listed.
     pub(super) async fn read(client: &Client, target: &TargetArgs) -> anyhow::Result<Self> {
-        let parts = parts::find(client, target).await?;
+        let mut parts = parts::find(client, target).await?;
+        parts::look(client, target, &mut parts).await?;
         let place = parts::desired_state(&parts).ok();
         let place = place.map(|part| Place::of(&part.config));
         let (document, unknown) = match &place {
