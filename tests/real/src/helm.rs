@@ -27,6 +27,7 @@ pub fn helm(home: &Path, kubeconfig: Option<&Path>, arguments: &[&str]) -> Resul
         ("HELM_CACHE_HOME", "cache"),
         ("HELM_CONFIG_HOME", "config"),
         ("HELM_DATA_HOME", "data"),
+        ("KUBECACHEDIR", "discovery"),
     ] {
         command.env(variable, home.join(folder));
     }

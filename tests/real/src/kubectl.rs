@@ -21,6 +21,8 @@ pub(crate) fn run(
     let mut child = without_collecting(&mut command)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
+        // What it has found out about a server goes with the server, and is not left at home.
+        .env("KUBECACHEDIR", kubeconfig.with_extension("cache"))
         // Which are not yet for everybody.
         .env("KUBECTL_APPLYSET", "true")
         .stdin(Stdio::piped())

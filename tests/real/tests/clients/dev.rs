@@ -67,6 +67,7 @@ fn edit(dev: &EmbeddedCluster, editor: &str, object: &[&str]) -> Result<()> {
         .arg("edit")
         .args(object)
         .env("KUBECONFIG", dev.kubeconfig())
+        .env("KUBECACHEDIR", dev.kubeconfig().with_extension("cache"))
         .env("KUBE_EDITOR", editor)
         .output()?;
     let said = String::from_utf8_lossy(&output.stdout);
