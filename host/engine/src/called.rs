@@ -69,6 +69,9 @@ pub struct Usage {
     pub wall: Duration,
     /// Processor time of the guest itself; this is what the run time limit bounds.
     pub run_time: Duration,
+    /// Processor time of the whole call: the guest's, and the host's for making its instance
+    /// and for answering what it asks. No limit is about it.
+    pub processor: Duration,
     /// Linear memories and tables at their largest.
     pub memory_bytes: u64,
     /// Calls of host functions, WASI included.

@@ -10,6 +10,7 @@ use crate::idle::InUse;
 use crate::limits::Limits;
 use crate::meter::Breach;
 use crate::outside::{Actuation, Outside};
+use crate::processor::measured;
 use crate::settings;
 use crate::state::{Given, Seed, State};
 use crate::ticker::Running;
@@ -146,11 +147,14 @@ impl Component {
     ///
     /// When the guest traps or goes beyond a limit.
     pub async fn metadata(&self, limits: &Limits) -> Result<Called<Metadata>, Fault> {
-        let mut call = self.start("metadata", limits, Given::Nothing, None).await?;
-        let (until, running) = (call.deadline(), &call.running);
-        let answer = running.until(until, call.guest.metadata(&mut call.store));
-        let answer = answer.await;
-        call.finish(answer)
+        measured(async {
+            let mut call = self.start("metadata", limits, Given::Nothing, None).await?;
+            let (until, running) = (call.deadline(), &call.running);
+            let answer = running.until(until, call.guest.metadata(&mut call.store));
+            let answer = answer.await;
+            call.finish(answer)
+        })
+        .await
     }
 
     /// Asks what the component is and may touch under a configuration. The
@@ -165,11 +169,14 @@ impl Component {
         config: Bytes,
         limits: &Limits,
     ) -> Result<Called<Result<RawManifest, ConfigError>>, Fault> {
-        let mut call = self.start("describe", limits, Given::Nothing, None).await?;
-        let (until, running) = (call.deadline(), &call.running);
-        let answer = running.until(until, call.guest.describe(&mut call.store, &config));
-        let answer = answer.await;
-        call.finish(answer)
+        measured(async {
+            let mut call = self.start("describe", limits, Given::Nothing, None).await?;
+            let (until, running) = (call.deadline(), &call.running);
+            let answer = running.until(until, call.guest.describe(&mut call.store, &config));
+            let answer = answer.await;
+            call.finish(answer)
+        })
+        .await
     }
 
     /// Asks what should exist for a primary. The outcome is not checked.
@@ -187,18 +194,16 @@ impl Component {
         view: Arc<dyn View>,
         limits: &Limits,
     ) -> Result<Called<Result<Outcome, Failure>>, Fault> {
-        let mut call = self
-            .start(
-                "reconcile",
-                limits,
-                Given::View(view),
-                request.unit.as_ref(),
-            )
-            .await?;
-        let (until, running) = (call.deadline(), &call.running);
-        let answer = running.until(until, call.guest.reconcile(&mut call.store, &request));
-        let answer = answer.await;
-        call.finish(answer)
+        measured(async {
+            let given = Given::View(view);
+            let unit = request.unit.as_ref();
+            let mut call = self.start("reconcile", limits, given, unit).await?;
+            let (until, running) = (call.deadline(), &call.running);
+            let answer = running.until(until, call.guest.reconcile(&mut call.store, &request));
+            let answer = answer.await;
+            call.finish(answer)
+        })
+        .await
     }
 
     /// Whether it has outside effects: whether it exports `actions-api`.
@@ -223,13 +228,16 @@ impl Component {
         outside: Arc<dyn Outside>,
         limits: &Limits,
     ) -> Result<Called<Result<Completion, Failure>>, Fault> {
-        let given = Given::Outside(outside);
-        let unit = actuation.unit.as_ref();
-        let mut call = self.start("actuate", limits, given, unit).await?;
-        let (until, running) = (call.deadline(), &call.running);
-        let answer = running.until(until, call.guest.actuate(&mut call.store, &actuation));
-        let answer = answer.await;
-        call.finish(answer)
+        measured(async {
+            let given = Given::Outside(outside);
+            let unit = actuation.unit.as_ref();
+            let mut call = self.start("actuate", limits, given, unit).await?;
+            let (until, running) = (call.deadline(), &call.running);
+            let answer = running.until(until, call.guest.actuate(&mut call.store, &actuation));
+            let answer = answer.await;
+            call.finish(answer)
+        })
+        .await
     }
 
     /// A fresh instance, from the pool if that has room.

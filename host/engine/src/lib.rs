@@ -37,6 +37,7 @@ mod limits;
 mod load;
 mod meter;
 mod outside;
+mod processor;
 mod record;
 mod replay;
 mod run_clock;

@@ -172,6 +172,8 @@ impl Meter {
         Usage {
             wall: self.started.elapsed(),
             run_time: self.run_clock.total(),
+            // Known when the call is over.
+            processor: Duration::ZERO,
             memory_bytes: self.memory_bytes,
             host_calls: self.host_calls,
             host_call_bytes: self.host_call_bytes,

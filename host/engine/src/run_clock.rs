@@ -57,8 +57,7 @@ impl Clocks for Here {
     }
 
     fn processor(&self) -> Duration {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Duration::try_from(time).unwrap_or_default()
+        crate::processor::of_this_thread()
     }
 }
 

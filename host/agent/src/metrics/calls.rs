@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use reeve_engine::Usage;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// From 256 KiB, which is next to nothing, to 1 GiB, beyond which no memory goes,
 /// each bound four times the one before.
@@ -23,6 +24,7 @@ fn sizes() -> Histogram {
 pub(super) struct Calls {
     wall_time: Times<Plugin>,
     run_time: Times<Plugin>,
+    processor: Family<Plugin, Counter<f64, AtomicU64>>,
     memory: Times<Plugin>,
     output_bytes: Family<Plugin, Counter>,
     output_objects: Family<Plugin, Counter>,
@@ -37,6 +39,7 @@ impl Calls {
         let this = Self {
             wall_time: histogram(times),
             run_time: histogram(times),
+            processor: Family::default(),
             memory: histogram(sizes),
             output_bytes: Family::default(),
             output_objects: Family::default(),
@@ -52,6 +55,7 @@ impl Calls {
         register! {
             wall_time: "reeve_call_seconds", "How long calls of a plugin's reconcile took";
             run_time: "reeve_call_run_seconds", "Processor time that calls of a plugin used";
+            processor: "reeve_call_processor_seconds", "Processor time that calls of a plugin took, with the agent's answers to them";
             memory: "reeve_call_memory_bytes", "Memory that calls of a plugin used at most";
             output_bytes: "reeve_call_output_bytes", "Bytes that calls of a plugin returned";
             output_objects: "reeve_call_output_objects", "Objects that calls of a plugin returned";
@@ -74,6 +78,8 @@ impl Calls {
         ] {
             family.get_or_create(&label).observe(value);
         }
+        let processor = usage.processor.as_secs_f64();
+        self.processor.get_or_create(&label).inc_by(processor);
         for (family, number) in [
             (&self.output_bytes, usage.output_bytes),
             (&self.output_objects, usage.output_objects),
@@ -90,6 +96,7 @@ impl Calls {
         for family in [&self.wall_time, &self.run_time, &self.memory] {
             family.remove(plugin);
         }
+        self.processor.remove(plugin);
         for family in [
             &self.output_bytes,
             &self.output_objects,

@@ -47,6 +47,7 @@ fn count_all(metrics: &Metrics, name: &str) -> SourceMeter {
     let usage = Usage {
         wall: Duration::from_secs(1),
         run_time: Duration::from_secs(2),
+        processor: Duration::from_secs(3),
         memory_bytes: 3,
         output_bytes: 4,
         output_objects: 5,
@@ -184,6 +185,7 @@ async fn names_and_labels_are_those_that_dashboards_know() {
         r#"reeve_noops_total{plugin="a"} 7"#,
         r#"reeve_call_seconds_sum{plugin="a"} 1.0"#,
         r#"reeve_call_run_seconds_sum{plugin="a"} 2.0"#,
+        r#"reeve_call_processor_seconds_total{plugin="a"} 3.0"#,
         r#"reeve_call_memory_bytes_sum{plugin="a"} 3.0"#,
         r#"reeve_call_output_bytes_total{plugin="a"} 4"#,
         r#"reeve_call_output_objects_total{plugin="a"} 5"#,

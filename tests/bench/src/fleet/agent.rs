@@ -1,6 +1,6 @@
 //! `reeve run` as a process of its own, and what it says of itself.
 
-use crate::process::{ALLOCATOR, Process, reeve};
+use crate::process::{Process, reeve};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::iter::Sum;
 use std::net::{Ipv4Addr, TcpListener};
@@ -46,7 +46,6 @@ impl AgentProcess {
                 .arg("--cache")
                 .arg(cache)
                 .args(further)
-                .envs(ALLOCATOR)
                 .env("RUST_LOG", log),
         )?;
         Ok(Self {
@@ -147,14 +146,14 @@ impl AgentProcess {
         Ok((all, all - good))
     }
 
-    /// Seconds that calls of a plugin took since its start, with all that the agent did
-    /// for them meanwhile, and how many there were.
+    /// Seconds that a processor worked for calls of a plugin since its start, for the plugin
+    /// and for the agent's answers to it, and how many calls there were.
     pub(super) async fn calls(&self, plugin: &str) -> Result<(f64, f64)> {
         let metrics = self.metrics().await?;
         let label = format!("plugin=\"{plugin}\"");
         let value = |name: &str| sum::<f64>(&metrics, name, &label);
         Ok((
-            value("reeve_call_seconds_sum"),
+            value("reeve_call_processor_seconds_total"),
             value("reeve_call_seconds_count"),
         ))
     }
