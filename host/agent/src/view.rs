@@ -19,7 +19,6 @@ use reeve_core::projection::Projection;
 use reeve_core::selector::Selector;
 use reeve_core::{Digest, GroupVersionKind, ObjectReference, UnitKey};
 use reeve_engine::{Document, ListQuery, ReadError, SourceError, View};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The view of one call.
@@ -228,23 +227,16 @@ impl CallView {
             }
             self.served(kind)?;
             // A rule over several namespaces has a watch for each.
-            let mut found = BTreeMap::new();
-            let mut watched = false;
+            let mut found = Vec::new();
             for watch in watches {
                 match self.snapshot.list_in(watch.spec(), namespace, selector) {
-                    Answer::Found(objects) => {
-                        watched = true;
-                        for object in objects {
-                            let reference = object.reference();
-                            found.insert((reference.namespace, reference.name), object);
-                        }
-                    }
+                    Answer::Found(objects) => found.push(objects),
                     Answer::NotSynced(state) => return Err(unseen(kind, &state)),
                     Answer::Absent | Answer::NotWatched => {}
                 }
             }
-            if watched {
-                return Ok(found.into_values().collect());
+            if !found.is_empty() {
+                return Ok(in_order(found));
             }
         }
         let place =
@@ -405,6 +397,17 @@ fn digest_keys(answer: &Result<Vec<ObjectReference>, ReadError>) -> Digest {
 /// Which of the four answers it is, and its words: the guest sees both.
 fn digest_error(error: &ReadError) -> Digest {
     Digest::of_parts([b"error".as_slice(), format!("{error:?}").as_bytes()])
+}
+
+/// What several watches have, each object once, by namespace and name, as one watch has it.
+fn in_order(mut found: Vec<Vec<Arc<Object>>>) -> Vec<Arc<Object>> {
+    if found.len() == 1 {
+        return found.pop().unwrap_or_default();
+    }
+    let mut all: Vec<Arc<Object>> = found.into_iter().flatten().collect();
+    all.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+    all.dedup_by(|a, b| (a.namespace(), a.name()) == (b.namespace(), b.name()));
+    all
 }
 
 /// Why a watch that covers a question cannot answer it.
