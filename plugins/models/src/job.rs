@@ -10,14 +10,15 @@ use crate::names::{BUILD, JOB, KEY, OF, POD, Place, TEMPLATE, object};
 
 /// A Job as it is.
 #[input]
+#[derive(Clone)]
 pub(crate) struct LiveJob {
     pub(crate) metadata: JobMetadata,
-    spec: Json,
     status: Option<JobStatus>,
 }
 
 /// Of a Job's metadata.
 #[input]
+#[derive(Clone)]
 pub(crate) struct JobMetadata {
     pub(crate) name: String,
     pub(crate) uid: Option<String>,
@@ -28,11 +29,13 @@ pub(crate) struct JobMetadata {
 }
 
 #[input]
+#[derive(Clone)]
 struct JobStatus {
     conditions: Option<Vec<JobCondition>>,
 }
 
 #[input]
+#[derive(Clone)]
 struct JobCondition {
     r#type: String,
     status: String,
@@ -100,15 +103,28 @@ pub(crate) enum JobState {
     Failed { why: String },
 }
 
-/// The parts of Jobs that are read. All of the spec: a Job whose model is no longer
-/// wanted is kept as it is.
-pub(crate) const PARTS: [&str; 6] = [
+/// What of a Job is kept as it is, and read only where one is.
+#[input]
+struct LiveSpec {
+    spec: Json,
+}
+
+/// The parts of Jobs that are read.
+const PARTS: [&str; 5] = [
     "/metadata/creationTimestamp",
     "/metadata/deletionTimestamp",
     "/metadata/labels",
     "/metadata/annotations",
-    "/spec",
     "/status/conditions",
+];
+
+/// The parts of pods that are read.
+const POD_PARTS: [&str; 5] = [
+    "/metadata/labels",
+    "/status/phase",
+    "/status/reason",
+    "/status/initContainerStatuses",
+    "/status/containerStatuses",
 ];
 
 /// Characters of a log in a message: the end, where the error stands.
@@ -121,14 +137,19 @@ impl LiveJob {
         Ok(cx.list(&query)?)
     }
 
-    /// The Job of this name, if it is a build under this key, whoever it was made for.
+    /// The Job of this name, if it is a build under this key, whoever it was made for: `own`
+    /// are those that were made for the deployment.
     pub(crate) fn named(
         place: &Place,
         name: &str,
         key: &str,
+        own: &[Self],
         cx: &Context,
     ) -> Result<Option<Self>, Failure> {
-        let job: Option<Self> = cx.get_parts(&place.object(&JOB, name), PARTS)?;
+        let job = match own.iter().find(|job| job.metadata.name == name) {
+            Some(job) => Some(job.clone()),
+            None => cx.get_parts(&place.object(&JOB, name), PARTS)?,
+        };
         Ok(job.filter(|job| job.label(KEY) == Some(key)))
     }
 
@@ -136,7 +157,7 @@ impl LiveJob {
     pub(crate) fn pods(&self, place: &Place, cx: &Context) -> Result<Vec<LivePod>, Failure> {
         let query = place
             .labelled(POD, BUILD, &self.metadata.name)
-            .projection(["/metadata/labels", "/status"]);
+            .projection(POD_PARTS);
         let mut pods: Vec<LivePod> = cx.list(&query)?;
         pods.retain(|pod| {
             let of = pod.metadata.labels.get(CONTROLLER_UID);
@@ -217,8 +238,11 @@ impl LiveJob {
 
     /// The Job as it is, which is how it is kept: most of it cannot be changed. Its
     /// health is nobody's concern any more.
-    pub(crate) fn as_it_is(&self, place: &Place) -> Value {
-        let mut spec = self.spec.0.clone();
+    pub(crate) fn as_it_is(&self, place: &Place, cx: &Context) -> Result<Value, Failure> {
+        let reference = place.object(&JOB, &self.metadata.name);
+        let live: Option<LiveSpec> = cx.get_parts(&reference, ["/spec"])?;
+        let gone = || Failure::retry(format!("{reference} is gone while it is looked at"));
+        let mut spec = live.ok_or_else(gone)?.spec.0;
         if let Some(fields) = spec.as_object_mut() {
             // Set by the API server; a Job that is made may not say them.
             fields.remove("selector");
@@ -238,12 +262,12 @@ impl LiveJob {
         };
         let mut annotations = ours(&self.metadata.annotations);
         annotations[IGNORE_HEALTH] = json!("true");
-        object(
-            &place.object(&JOB, &self.metadata.name),
+        Ok(object(
+            &reference,
             json!({"labels": ours(&self.metadata.labels), "annotations": annotations}),
             "spec",
             spec,
-        )
+        ))
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn jobs(
     {
         match wanted.live {
             None => jobs.push(wanted.build.job()),
-            Some(job) if job.is_of(place) => jobs.push(kept(place, job, Some(wanted))),
+            Some(job) if job.is_of(place) => jobs.push(kept(place, job, Some(wanted), cx)?),
             // Another deployment with the same model has it made.
             Some(_) => {}
         }
@@ -68,7 +68,7 @@ pub(crate) fn jobs(
                 finished.push(job);
             }
         } else if is_shared {
-            jobs.push(job.as_it_is(place));
+            jobs.push(job.as_it_is(place, cx)?);
         }
     }
     let age = |job: &LiveJob| {
@@ -77,7 +77,7 @@ pub(crate) fn jobs(
     };
     finished.sort_by_key(|job| std::cmp::Reverse(age(job)));
     for job in finished.into_iter().take(FINISHED) {
-        let one = kept(place, job, wanted);
+        let one = kept(place, job, wanted, cx)?;
         jobs.push(match job.is_complete() && built(recorded, job) {
             true => expiring(one),
             false => one,
@@ -87,12 +87,17 @@ pub(crate) fn jobs(
 }
 
 /// A Job as it would be made, if that is how it was made; otherwise as it is.
-fn kept(place: &Place, job: &LiveJob, wanted: Option<&Wanted<'_>>) -> Value {
+fn kept(
+    place: &Place,
+    job: &LiveJob,
+    wanted: Option<&Wanted<'_>>,
+    cx: &Context,
+) -> Result<Value, Failure> {
     let wanted = wanted.filter(|wanted| job.metadata.name == wanted.build.name);
     let made = wanted.map(|wanted| wanted.build.job());
     match made.filter(|made| job.is_from_that_of(made)) {
-        Some(made) => made,
-        None => job.as_it_is(place),
+        Some(made) => Ok(made),
+        None => job.as_it_is(place, cx),
     }
 }
 

@@ -17,19 +17,19 @@ pub(crate) fn build_key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String 
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(part.as_bytes());
     }
-    let hex: String = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    hex.chars().take(LENGTH).collect()
+    start_of(&hash.finalize())
+}
+
+/// The first digits of a digest.
+fn start_of(digest: &[u8]) -> String {
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+    digits.take(LENGTH).collect()
 }
 
 /// The start of a text's SHA-256, by which whoever has the text knows it again.
 pub(crate) fn short(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    hex.chars().take(LENGTH).collect()
+    start_of(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
             let key = &target.key;
             let mut image = known::image(&target.model, &target.base, key, &live, &record);
             if image.is_none() {
-                named = LiveJob::named(&place, &target.job, key, cx)?;
+                named = LiveJob::named(&place, &target.job, key, &own, cx)?;
                 if let Some(found) = &named {
                     job = found.state(&found.pods(&place, cx)?);
                 }

@@ -123,7 +123,7 @@ pub(crate) enum Rollout {
     Stuck(String),
 }
 
-const DEPLOYMENT_PARTS: [&str; 8] = [
+const DEPLOYMENT_PARTS: [&str; 12] = [
     "/metadata/labels",
     "/metadata/annotations",
     "/metadata/generation",
@@ -131,7 +131,11 @@ const DEPLOYMENT_PARTS: [&str; 8] = [
     "/spec/progressDeadlineSeconds",
     "/spec/template/metadata/labels",
     "/spec/template/metadata/annotations",
-    "/status",
+    "/status/observedGeneration",
+    "/status/replicas",
+    "/status/updatedReplicas",
+    "/status/availableReplicas",
+    "/status/conditions",
 ];
 
 impl Live {

@@ -259,7 +259,7 @@ fn components_are_small() {
         ("gitea", 250_000, 90_000),
         ("limitranges", 150_000, 60_000),
         // Three builders, and JSON of many forms: to be made smaller.
-        ("models", 750_000, 190_000),
+        ("models", 760_000, 230_000),
         ("network", 250_000, 90_000),
         ("notebook", 250_000, 90_000),
         // Seven packs, four parts, three languages of patches and YAML in one, compiled for
