@@ -3,7 +3,7 @@
 use super::PlaceArgs;
 use super::fleet::Fleet;
 use super::look::text;
-use super::result::Standing;
+use super::result::{Standing, is_reported};
 use crate::looking::{Output, print_json};
 use crate::output;
 use anyhow::{Context as _, bail};
@@ -11,7 +11,6 @@ use clap::{ArgGroup, Args};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
-use reeve_core::Digest;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -381,15 +380,7 @@ impl<'a> Action<'a> {
 /// Whether what is reported is of this spec: a report of before says nothing about what comes.
 /// `before` is what was reported before the spec changed, if it did.
 fn is_seen(deployment: &Value, before: Option<&Value>) -> bool {
-    let status = &deployment["status"];
-    match status["observed"].as_str() {
-        Some(observed) => {
-            let spec = Digest::of(deployment["spec"].to_string().as_bytes()).to_string();
-            let spec = spec.strip_prefix("sha256:").unwrap_or(&spec);
-            !observed.is_empty() && spec.starts_with(observed)
-        }
-        None => before != Some(status),
-    }
+    is_reported(deployment).unwrap_or_else(|| before != Some(&deployment["status"]))
 }
 
 /// Whether what serves is of the last relaunch and has as many servers as are wanted, as far as

@@ -3,6 +3,7 @@
 use super::fleet::id_of;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
+use reeve_core::Digest;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub(super) struct Standing {
     pub(super) wanted: String,
     pub(super) current: Option<String>,
     pub(super) old_model_in_use: bool,
+    /// Whether all this is of the spec as it is now, if that is said.
+    is_current: Option<bool>,
     prediction_url: Option<String>,
     dashboard_url: Option<String>,
 }
@@ -32,18 +35,27 @@ impl Standing {
         let text = |field: &str| status[field].as_str().map(str::to_owned);
         let unknown = || "unknown".to_owned();
         let model = deployment.data.pointer("/spec/model/id");
+        let is_current = is_reported(&deployment.data);
         Self {
             id: id_of(deployment),
             state: text("state").unwrap_or_else(unknown),
             status: text("status").unwrap_or_else(unknown),
             code: status["statusCode"].as_i64().unwrap_or(UNKNOWN),
-            message: text("message").unwrap_or_else(|| {
-                "nothing is reported yet; `reeve get plugins` says whether the plugin models runs"
-                    .to_owned()
-            }),
+            message: match (text("message"), is_current) {
+                (Some(message), Some(false)) => {
+                    format!("of the spec before the last change: {message}")
+                }
+                (Some(message), _) => message,
+                (None, _) => {
+                    "nothing is reported yet; `reeve get plugins` says whether the plugin \
+                     models runs"
+                        .to_owned()
+                }
+            },
             wanted: model.and_then(Value::as_str).unwrap_or_default().to_owned(),
             current: text("currentModelId"),
             old_model_in_use: status["oldModelInUse"] == true,
+            is_current,
             prediction_url: text("predictionUrl"),
             dashboard_url: text("dashboardUrl"),
         }
@@ -65,6 +77,9 @@ impl Standing {
     fn data(&self) -> Map<String, Value> {
         let mut data = Map::new();
         data.insert("oldModelInUse".to_owned(), json!(self.old_model_in_use));
+        if let Some(is_current) = self.is_current {
+            data.insert("isOfCurrentSpec".to_owned(), json!(is_current));
+        }
         for (field, value) in [
             ("currentModelId", &self.current),
             ("predictionUrl", &self.prediction_url),
@@ -86,6 +101,14 @@ impl Standing {
             "data": self.data(),
         })
     }
+}
+
+/// Whether what is reported is of the spec as it is now. Older plugins do not say it.
+pub(super) fn is_reported(deployment: &Value) -> Option<bool> {
+    let observed = deployment["status"]["observed"].as_str()?;
+    let spec = Digest::of(deployment["spec"].to_string().as_bytes()).to_string();
+    let spec = spec.strip_prefix("sha256:").unwrap_or(&spec);
+    Some(!observed.is_empty() && spec.starts_with(observed))
 }
 
 /// The result of listing all deployments: the worst of their statuses.
@@ -153,6 +176,24 @@ mod tests {
         assert!(standing(&ready).is_serving());
         let unknown = standing(&Value::Null);
         assert_eq!((unknown.state.as_str(), unknown.code), ("unknown", 3));
+    }
+
+    #[test]
+    fn a_report_of_an_earlier_spec_is_told_as_one() {
+        let of = |observed: &str| {
+            standing(
+                &json!({"state": "ready", "status": "passing", "statusCode": 0,
+                "message": "the model serves", "observed": observed}),
+            )
+        };
+        let spec = Digest::of(br#"{"deploymentId":"64f0","model":{"id":"m2"}}"#).to_string();
+        let result = of(&spec[7..19]).result(Duration::ZERO);
+        assert_eq!(result["data"]["isOfCurrentSpec"], true);
+        assert_eq!(result["msg"], "the model serves");
+        let result = of("0123456789ab").result(Duration::ZERO);
+        assert_eq!(result["data"]["isOfCurrentSpec"], false);
+        let told = "of the spec before the last change: the model serves";
+        assert_eq!(result["msg"], told);
     }
 
     #[test]
