@@ -134,6 +134,15 @@ fn entry_of(component: &[u8]) -> anyhow::Result<Value> {
         0..=ROOM => ("plugin.wasm", component.to_vec()),
         _ => ("plugin.wasm.zst", zstd::encode_all(component, 0)?),
     };
+    if bytes.len() > ROOM {
+        anyhow::bail!(
+            "the component has {} bytes, {} when compressed, and a ConfigMap has room for {ROOM}; \
+             build it for release (`reeve plugin build` and `reeve plugin package`, which \
+             makes parts where that is needed), or make it smaller",
+            component.len(),
+            bytes.len()
+        );
+    }
     Ok(json!({name: k8s_openapi::ByteString(bytes)}))
 }
 
@@ -153,5 +162,19 @@ mod tests {
             assert_eq!(entry.keys().collect::<Vec<_>>(), [name]);
             assert!(entry[name].as_str().unwrap().len() < 1_400_000);
         }
+        // What cannot be compressed: each byte from the one before, never the same for long.
+        let mut state = 1_u64;
+        let mut noise = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state.to_be_bytes()[0]
+        };
+        let dense: Vec<u8> = (0..1_100_000).map(|_| noise()).collect();
+        let error = entry_of(&dense).unwrap_err().to_string();
+        assert!(
+            error.starts_with("the component has 1100000 bytes, "),
+            "{error}"
+        );
     }
 }

@@ -290,7 +290,7 @@ struct Done<'a> {
 impl Done<'_> {
     fn json(&self) -> Value {
         json!({
-            "pack": self.pack, "change": self.how, "changed": self.is_new,
+            "pack": self.pack, "change": self.how, "changed": self.is_new || self.began.is_some(),
             "place": self.place.to_string(), "began": self.began.is_some(),
             "onRequest": self.on_request, "helmRelease": self.helm,
         })

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 /// List packs: those that are wanted and those that are there
 ///
-/// You need get on the desired state, and list on packs, units and helmreleases.
+/// You need get on the desired state, and list on packs, plugins, units, configmaps and
+/// helmreleases.
 #[derive(Args)]
 pub(super) struct ListArgs {
     /// Form of the list

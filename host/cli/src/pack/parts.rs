@@ -32,6 +32,8 @@ pub(super) struct Halt {
     pub(super) message: String,
     /// Whether an earlier version runs.
     pub(super) runs: bool,
+    /// Whether it goes on by itself, as when it has just been delivered.
+    pub(super) passes: bool,
 }
 
 impl Halt {
@@ -43,18 +45,30 @@ impl Halt {
                 reason: "NotSeen".to_owned(),
                 message: "no agent has looked at it yet; is one running?".to_owned(),
                 runs: false,
+                passes: true,
             });
         };
         let find = |kind: &str| status.conditions.iter().find(|one| one.type_ == kind);
+        // What the agent tries again, it says to be on its way. What has not been delivered
+        // yet, it does not.
+        const TO_COME: [&str; 3] = ["ConfigMapAbsent", "ComponentAbsent", "PartsMissing"];
+        let passes = find("Reconciling").is_some_and(|one| one.status == "True");
         let halt = |condition: &Condition, runs| Self {
             reason: condition.reason.clone(),
             message: condition.message.clone(),
             runs,
+            passes: passes || TO_COME.contains(&&*condition.reason),
         };
         match (find("Ready"), find("Loaded")) {
             (Some(ready), _) if ready.status != "True" => Some(halt(ready, false)),
             (Some(_), Some(loaded)) if loaded.status == "False" => Some(halt(loaded, true)),
-            _ => None,
+            (Some(_), _) => None,
+            (None, _) => Some(Self {
+                reason: "NotSeen".to_owned(),
+                message: "the agent has not said yet whether it runs".to_owned(),
+                runs: false,
+                passes: true,
+            }),
         }
     }
 
@@ -66,18 +80,6 @@ impl Halt {
         };
         let message: Vec<&str> = self.message.split_whitespace().collect();
         format!("{how}: {}", message.join(" "))
-    }
-
-    /// Whether it goes on by itself, as when it has just been delivered.
-    pub(super) fn passes(&self) -> bool {
-        const ON_THEIR_WAY: [&str; 5] = [
-            "NotSeen",
-            "Loading",
-            "ConfigMapAbsent",
-            "ComponentAbsent",
-            "PartsMissing",
-        ];
-        ON_THEIR_WAY.contains(&&*self.reason)
     }
 }
 
@@ -161,5 +163,40 @@ impl Part {
             config,
             trouble: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_does_not_run_goes_on_by_itself_or_does_not() {
+        let of = |conditions: &[(&str, &str, &str)]| {
+            let conditions = conditions.iter().map(|(kind, status, reason)| {
+                json!({"type": kind, "status": status, "reason": reason, "message": "m",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            });
+            let plugin = json!({
+                "apiVersion": "reeve.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "a"},
+                "spec": {}, "status": {"conditions": conditions.collect::<Vec<_>>()},
+            });
+            let plugin: Plugin = serde_json::from_value(plugin).unwrap();
+            Halt::of(Some(&plugin)).map(|halt| (halt.runs, halt.passes))
+        };
+        let (ready, loaded) = (("Ready", "True", "R"), ("Loaded", "True", "R"));
+        let halted = |reason| ("Ready", "False", reason);
+        assert_eq!(of(&[ready, loaded]), None);
+        assert_eq!(of(&[ready, ("Loaded", "False", "R")]), Some((true, false)));
+        // Nobody has said anything of it.
+        assert_eq!(of(&[]), Some((false, true)));
+        assert!(Halt::of(None).is_some_and(|halt| halt.passes));
+        for reason in ["Trapped", "Forbidden"] {
+            assert_eq!(of(&[halted(reason)]), Some((false, false)));
+            let tried = ("Reconciling", "True", reason);
+            assert_eq!(of(&[halted(reason), tried]), Some((false, true)));
+        }
+        assert_eq!(of(&[halted("PartsMissing")]), Some((false, true)));
     }
 }

@@ -146,7 +146,7 @@ impl Desk {
             // It may have been delivered a moment ago.
             match Halt::of(Some(&plugin)).filter(|halt| !halt.runs) {
                 None => break,
-                Some(halt) if halt.passes() && Instant::now() < self.until => {
+                Some(halt) if halt.passes && Instant::now() < self.until => {
                     sleep(INTERVAL).await;
                 }
                 Some(Halt {

@@ -2,7 +2,7 @@
 
 use super::TargetArgs;
 use super::document::Document;
-use super::parts::{self, Part};
+use super::parts::{self, DESIRED_STATE, Part};
 use super::stored::Place;
 use anyhow::Context as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -228,8 +228,11 @@ fn all(
     parts: &[Part],
     releases: &[DynamicObject],
 ) -> Vec<PackStanding> {
-    // Who does not run has nothing to say of a pack, and that is no good news.
-    let stops = |part: &Part| part.trouble.as_ref().is_some_and(|halt| !halt.runs);
+    // Who does not run has nothing to say of a pack, and that is no good news. Who makes Packs
+    // says nothing of one that is there.
+    let stops = |part: &Part| {
+        part.role != DESIRED_STATE && part.trouble.as_ref().is_some_and(|halt| !halt.runs)
+    };
     let all_run = !parts.iter().any(stops);
     let mut packs: Vec<PackStanding> = objects
         .iter()

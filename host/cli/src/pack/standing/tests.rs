@@ -166,10 +166,22 @@ fn what_nobody_looks_after_is_not_ready() {
             reason: "KindNotServed".to_owned(),
             message: "no\n HelmRelease".to_owned(),
             runs,
+            passes: false,
         });
         parts
     };
+    let of_role = |role: &str| {
+        let mut parts = halt(false);
+        parts[0].role = role.to_owned();
+        parts
+    };
     for (parts, state, message) in [
+        // It makes Packs, and says nothing of one that is there.
+        (
+            of_role("DesiredState"),
+            State::Ready,
+            "it does not run: no HelmRelease",
+        ),
         (
             halt(false),
             State::Waiting,
