@@ -9,8 +9,8 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fmt;
 use std::io;
 
-/// What confines a compiler, beside the limits on its memory and time, its empty
-/// environment and the missing credentials, which hold everywhere.
+/// What confines a compiler, beside the limits on its memory and time, the environment and
+/// the credentials that it is not given, which hold everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// What Landlock keeps it from.
@@ -268,6 +268,14 @@ mod sys {
             libc::SYS_mprotect,
             vec![SeccompRule::new(vec![not_executable])?],
         );
+        // Allocators name the memory that they map, for who looks at its map.
+        let names = argument(0, Eq, u64::from(libc::PR_SET_VMA.unsigned_abs()))?;
+        let anonymous_memory =
+            argument(1, Eq, u64::from(libc::PR_SET_VMA_ANON_NAME.unsigned_abs()))?;
+        rules.insert(
+            libc::SYS_prctl,
+            vec![SeccompRule::new(vec![names, anonymous_memory])?],
+        );
         // How a process aborts itself.
         rules.insert(libc::SYS_tgkill, vec![is(0, own_process)?]);
         rules.insert(libc::SYS_tkill, vec![is(0, own_process)?]);
@@ -307,7 +315,7 @@ mod tests {
     use std::process::{Command, Output};
 
     /// What a component that took over its compiler might try.
-    const ATTEMPTS: [&str; 7] = [
+    const ATTEMPTS: [&str; 8] = [
         "open a file",
         "make a file",
         "list a folder",
@@ -315,6 +323,7 @@ mod tests {
         "listen",
         "reach a local socket",
         "start a program",
+        "outlive its parent",
     ];
 
     /// By which a test is told that it is the child, and what to try.
@@ -334,6 +343,7 @@ mod tests {
             "listen" => TcpListener::bind(("127.0.0.1", 0)).map(drop),
             "reach a local socket" => UnixStream::pair().map(drop),
             "start a program" => Command::new("/bin/true").status().map(drop),
+            "outlive its parent" => Ok(rustix::process::set_parent_process_death_signal(None)?),
             other => panic!("{other}"),
         }
     }
