@@ -46,7 +46,7 @@ fn it_is_built_and_serves(ground: &Ground) -> Result<()> {
     let pod = ground.build_pod(name_of(&job)?)?;
     let status = ground.wait_for_status(ID, "launching", "unknown")?;
     ensure!(
-        status["data"] == json!({"oldModelInUse": false}),
+        status["data"] == json!({"isOfCurrentSpec": true, "oldModelInUse": false}),
         "{status}"
     );
     ensure!(ground.stage.list("deployments", MODELS)?.is_empty());
@@ -89,7 +89,10 @@ fn a_build_that_fails_changes_nothing(ground: &Ground) -> Result<Value> {
     };
     ground.build_pod(name)?;
     let status = ground.wait_for_status(ID, "replacingModel", "passing")?;
-    let old = json!({"oldModelInUse": true, "currentModelId": "m1", "predictionUrl": URL});
+    let old = json!({
+        "isOfCurrentSpec": true, "oldModelInUse": true, "currentModelId": "m1",
+        "predictionUrl": URL,
+    });
     ensure!(status["data"] == old, "{status}");
 
     // Each that fails has one more after it, and the third is the last.
