@@ -9,6 +9,7 @@ use crate::asked;
 use crate::reads::Read;
 use crate::unanswered::Unanswered;
 use parking_lot::Mutex;
+use reeve_core::desired::DesiredObject;
 use reeve_core::outcome::Precondition;
 use reeve_core::{Desired, Digest, ObjectReference, UnitKey};
 use reeve_engine::Fact;
@@ -16,8 +17,9 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Bytes of remembered answers, as they are in memory. A call costs tens of microseconds, so that
-/// forgetting one is cheap, while memory is what an agent is judged by.
+/// Bytes of remembered answers, as they are in memory. A call costs from tens of microseconds to
+/// one or two milliseconds, so that forgetting one is cheap, while memory is what an agent is
+/// judged by.
 const MEMO_BYTES: usize = 8 * 1024 * 1024;
 
 /// What an entry takes besides its objects: its key, its digests, its place.
@@ -44,8 +46,10 @@ pub(crate) struct Remembered {
     given: Digest,
     /// What it read, and what it was told.
     pub(crate) reads: Answers,
-    /// What it answered, checked.
-    pub(crate) desired: Desired,
+    /// What it answered, checked, without the bodies of its objects.
+    rest: Desired,
+    /// These as texts, in the same order: as values they would take several times as much.
+    bodies: Vec<Box<str>>,
     /// What of that could not be shown.
     pub(crate) unanswered: Option<Unanswered>,
     bytes: usize,
@@ -59,6 +63,15 @@ impl Remembered {
     /// takes to wake a thread for it.
     const FEW: usize = 32;
     const SMALL: usize = 64 * 1024;
+
+    /// What was answered. None where it cannot be told, and is to be asked for.
+    pub(crate) fn desired(&self) -> Option<Desired> {
+        let mut desired = self.rest.clone();
+        for (object, body) in desired.objects.iter_mut().zip(&self.bodies) {
+            object.body = serde_json::from_str(body).ok()?;
+        }
+        Some(desired)
+    }
 
     /// Whether everything that was read is as it was. `answer` says what a read would be told
     /// now. It takes as long as it took the guest to be told: lists are made again.
@@ -153,7 +166,8 @@ impl Memo {
         unit: &UnitKey,
         given: Digest,
         reads: Answers,
-        (desired, unanswered): (Desired, Option<Unanswered>),
+        desired: &Desired,
+        unanswered: Option<Unanswered>,
     ) {
         if reads.contains_key(&Read::Clock) {
             self.answers.lock().remove(unit);
@@ -163,11 +177,15 @@ impl Memo {
             .keys()
             .map(|read| ENTRY_BYTES / 4 + asked::weight(read));
         let told = unanswered.as_ref().map_or(0, Unanswered::bytes);
-        let bytes = ENTRY_BYTES + weight(&desired) + told + asked.sum::<usize>();
+        let (rest, bodies) = apart(desired);
+        let texts = bodies.iter().map(|body| body.len());
+        let bytes =
+            ENTRY_BYTES + weight(&rest) + texts.sum::<usize>() + told + asked.sum::<usize>();
         let remembered = Arc::new(Remembered {
             given,
             reads,
-            desired,
+            rest,
+            bodies,
             unanswered,
             bytes,
         });
@@ -200,8 +218,28 @@ impl Memo {
     }
 }
 
-/// Bytes that an answer takes in memory, roughly: what of it a plugin decides about, and
-/// a place for each entry.
+/// An answer without the bodies of its objects, and these as texts.
+fn apart(desired: &Desired) -> (Desired, Vec<Box<str>>) {
+    let objects = desired.objects.iter();
+    let bare = objects.clone().map(|object| DesiredObject {
+        reference: object.reference.clone(),
+        body: Value::Null,
+    });
+    let rest = Desired {
+        objects: bare.collect(),
+        absent: desired.absent.clone(),
+        conditions: desired.conditions.clone(),
+        events: desired.events.clone(),
+        actions: desired.actions.clone(),
+        next: desired.next,
+        empty_is_meant: desired.empty_is_meant,
+    };
+    let bodies = objects.map(|object| object.body.to_string().into());
+    (rest, bodies.collect())
+}
+
+/// Bytes that an answer without bodies takes in memory, roughly: what of it a plugin decides
+/// about, and a place for each entry.
 fn weight(desired: &Desired) -> usize {
     const ENTRY: usize = 128;
     let name = |object: &ObjectReference| {
@@ -209,7 +247,7 @@ fn weight(desired: &Desired) -> usize {
         ENTRY + namespace + object.name.len()
     };
     let objects = desired.objects.iter();
-    let objects = objects.map(|object| name(&object.reference) + weight_of(&object.body));
+    let objects = objects.map(|object| name(&object.reference));
     let absent = desired.absent.iter().map(|absence| {
         let preconditions = absence.preconditions.iter().map(|one| match one {
             Precondition::Uid(text) | Precondition::OwnedBy(text) => ENTRY + text.len(),
@@ -231,57 +269,10 @@ fn weight(desired: &Desired) -> usize {
     objects.chain(absent).chain(said).sum()
 }
 
-/// Bytes that a value takes in memory: of JSON with many small objects that is several
-/// times its text.
-fn weight_of(value: &Value) -> usize {
-    size_of::<Value>() + held_by(value)
-}
-
-/// Bytes that a value has allocated.
-fn held_by(value: &Value) -> usize {
-    match value {
-        Value::String(text) => allocated(text.len()),
-        Value::Array(items) => {
-            let held = items.iter().map(held_by);
-            allocated(items.len() * size_of::<Value>()) + held.sum::<usize>()
-        }
-        Value::Object(fields) => {
-            let held = fields
-                .iter()
-                .map(|(key, value)| allocated(key.len()) + held_by(value));
-            held.sum::<usize>() + nodes(fields.len())
-        }
-        _ => 0,
-    }
-}
-
-/// Bytes of the nodes of a map, which is a B-tree: a node has room for eleven entries,
-/// however few are in it, and six when it was split.
-fn nodes(entries: usize) -> usize {
-    const ROOM: usize = 11;
-    const SPLIT: usize = 6;
-    const NODE: usize = ROOM * (size_of::<String>() + size_of::<Value>()) + 2 * size_of::<usize>();
-    match entries {
-        0 => 0,
-        1..=ROOM => allocated(NODE),
-        _ => entries.div_ceil(SPLIT) * allocated(NODE),
-    }
-}
-
-/// What the system's allocator takes for so many bytes: eight more, in steps of sixteen,
-/// 32 at least.
-fn allocated(bytes: usize) -> usize {
-    match bytes {
-        0 => 0,
-        _ => (bytes + 8).next_multiple_of(16).max(32),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use reeve_core::GroupVersionKind;
-    use reeve_core::desired::DesiredObject;
     use reeve_core::outcome::{Absence, Condition, ConditionStatus, Event, Next};
     use reeve_core::projection::Projection;
     use serde_json::json;
@@ -319,7 +310,7 @@ mod tests {
         let (primary, other) = (Digest::of(b"1"), Digest::of(b"2"));
         let told = Digest::of(b"told");
         let reads: Answers = [(read("x"), told)].into();
-        memo.remember(&unit("p", "a"), primary, reads, (desired("1"), None));
+        memo.remember(&unit("p", "a"), primary, reads, &desired("1"), None);
         let recall = |unit: &UnitKey, given, told| {
             let remembered = memo.recall(unit, &given);
             remembered.is_some_and(|remembered| remembered.holds(|_| told))
@@ -334,32 +325,27 @@ mod tests {
     fn the_time_is_never_the_same() {
         let memo = Memo::new();
         let given = Digest::of(b"1");
-        memo.remember(&unit("p", "a"), given, Answers::new(), (desired("1"), None));
+        memo.remember(&unit("p", "a"), given, Answers::new(), &desired("1"), None);
         let reads: Answers = [(Read::Clock, Digest::of(b""))].into();
-        memo.remember(&unit("p", "a"), given, reads, (desired("2"), None));
+        memo.remember(&unit("p", "a"), given, reads, &desired("2"), None);
         let recalled = memo.recall(&unit("p", "a"), &given);
         assert!(recalled.is_none());
     }
 
-    /// What answers with such objects took was four times what was counted, when each node
-    /// counted as its text and forty bytes.
     #[test]
-    fn small_objects_weigh_as_much_as_their_nodes() {
-        // Ten maps, of which none is full.
-        let policy = json!({
-            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
-            "metadata": {"name": "a", "namespace": "b", "labels": {"c": "d"}},
-            "spec": {
-                "podSelector": {"matchLabels": {"app": "web"}},
-                "ingress": [{"from": [{"namespaceSelector": {"matchLabels": {"e": "f"}}}]}],
-            },
+    fn what_was_answered_is_recalled_as_it_was() {
+        let memo = Memo::new();
+        let given = Digest::of(b"1");
+        let mut answer = desired("1");
+        answer.objects[0].body["data"]["n"] = json!(1.5e300);
+        answer.objects.push(DesiredObject {
+            reference: reference("b"),
+            body: json!({"z": [1, null, "é\n"], "a": {}}),
         });
-        let maps = 10 * allocated(11 * 56 + 16);
-        let weight = weight_of(&policy);
-        assert!((maps..maps + 1500).contains(&weight), "{weight}");
-        let many: serde_json::Map<_, _> = (0..100).map(|n| (n.to_string(), json!(n))).collect();
-        assert!(weight_of(&many.into()) > 100 * (24 + 32 + 32));
-        assert_eq!(weight_of(&json!(null)), weight_of(&json!({})));
+        answer.empty_is_meant = true;
+        memo.remember(&unit("p", "a"), given, Answers::new(), &answer, None);
+        let recalled = memo.recall(&unit("p", "a"), &given).unwrap();
+        assert_eq!(recalled.desired(), Some(answer));
     }
 
     #[test]
@@ -372,7 +358,8 @@ mod tests {
                 &unit,
                 given,
                 Answers::new(),
-                (desired(&"x".repeat(1024)), None),
+                &desired(&"x".repeat(1024)),
+                None,
             );
         }
         let answers = memo.answers.lock();
@@ -428,12 +415,7 @@ mod tests {
             let memo = Memo::with_capacity(150_000);
             let given = Digest::of(b"1");
             for name in ["a", "b"] {
-                memo.remember(
-                    &unit("p", name),
-                    given,
-                    reads.clone(),
-                    (desired.clone(), None),
-                );
+                memo.remember(&unit("p", name), given, reads.clone(), &desired, None);
             }
             let there = |name| memo.answers.lock().by_unit.contains_key(&unit("p", name));
             assert_eq!((there("a"), there("b")), (false, true));
@@ -449,7 +431,8 @@ mod tests {
                 &unit(plugin, "a"),
                 given,
                 Answers::new(),
-                (desired("1"), None),
+                &desired("1"),
+                None,
             );
         }
         memo.forget_plugin("p");

@@ -35,11 +35,13 @@ impl Runner {
             self.clock.now(),
         ));
         let given = memo::given(&active.key, &seen, &facts);
-        if let Some(answer) = self.recall_answer(unit, active, &given, &view).await {
+        let recalled = self.recall_answer(unit, active, &given, &view).await;
+        let recalled = recalled.and_then(|answer| Some((answer.desired()?, answer)));
+        if let Some((desired, answer)) = recalled {
             self.metrics.remembered(&unit.plugin);
             ran.reads = Some(answer.reads.keys().cloned().collect());
             ran.unanswered.clone_from(&answer.unanswered);
-            return Ok(answer.desired.clone());
+            return Ok(desired);
         }
         let request = Request {
             primary: seen,
@@ -91,8 +93,8 @@ impl Runner {
         self.check_places(&desired)?;
         texts::cut_remarks(&mut desired);
         ran.unanswered = view.unanswered();
-        let answer = (desired.clone(), ran.unanswered.clone());
-        self.memo.remember(unit, given, reads, answer);
+        let unanswered = ran.unanswered.clone();
+        self.memo.remember(unit, given, reads, &desired, unanswered);
         Ok(desired)
     }
 
