@@ -197,7 +197,7 @@ fn nothing_serves_after_a_stop(ground: &Ground) -> Result<()> {
     ground.stage.reeve(&["model", "stop", ID])?;
     let status = ground.wait_for_status(ID, "stopped", "unknown")?;
     ensure!(
-        status["data"] == json!({"oldModelInUse": false}),
+        status["data"] == json!({"isOfCurrentSpec": true, "oldModelInUse": false}),
         "{status}"
     );
     // Said only when it is so; the pods of ReplicaSets go after them.
