@@ -38,7 +38,7 @@ async fn a_small_component_compiles_within_the_least_limit() {
     engine(32 << 20).load(plugin("notebook")).await.unwrap();
 }
 
-/// What the allocator reserves before is on top of the limit, and is little.
+/// What takes far more than the limit is refused, whatever the allocator reserves ahead.
 #[tokio::test]
 async fn a_component_does_not_compile_in_less_memory_than_it_takes() {
     use std::fmt::Write as _;

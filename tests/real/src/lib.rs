@@ -37,6 +37,7 @@ mod postgres;
 mod proxy;
 mod registry;
 mod server;
+mod skipped;
 mod wait;
 mod witness;
 
@@ -59,5 +60,6 @@ pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use registry::Registry;
 pub use server::without_collecting;
+pub use skipped::skipped;
 pub use wait::eventually;
 pub use witness::{Seen, Witness};

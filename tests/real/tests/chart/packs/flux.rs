@@ -70,10 +70,10 @@ const ORDER: [(Release, Release); 6] = [
 #[test]
 fn all_packs_are_installed_by_flux_itself() -> Result<()> {
     if std::env::var_os(FOLDER).is_none() {
-        eprintln!(
-            "SKIPPED: packs are not installed by Flux itself, which needs its true definitions; \
-             name a folder of them in {FOLDER}"
-        );
+        reeve_real::skipped(&format!(
+            "packs are not installed by Flux itself, which needs its true definitions; name a \
+             folder of them in {FOLDER}"
+        ));
         return Ok(());
     }
     let mut platform = Platform::new()?;

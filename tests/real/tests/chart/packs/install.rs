@@ -192,10 +192,10 @@ pub(super) fn establish(stage: &Stage) -> Result<()> {
     match env::var_os(FOLDER).map(PathBuf::from) {
         Some(folder) => files.extend(DEFINITIONS.map(|name| folder.join(format!("{name}.yaml")))),
         None => {
-            eprintln!(
-                "SKIPPED: the chart of packs is not tried with the true definitions of Flux; \
-                 name a folder of them in {FOLDER}"
-            );
+            reeve_real::skipped(&format!(
+                "the chart of packs is not tried with the true definitions of Flux; name a folder \
+                 of them in {FOLDER}"
+            ));
             files.push(plain.join("flux.yaml"));
         }
     }

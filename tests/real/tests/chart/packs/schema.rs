@@ -40,10 +40,10 @@ const FROM_CLOUDS: [&str; 3] = [
 #[test]
 fn all_that_packs_consist_of_is_allowed() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER) else {
-        eprintln!(
-            "SKIPPED: what packs consist of is not held against the true definitions; name a \
-             folder of them in {FOLDER}"
-        );
+        reeve_real::skipped(&format!(
+            "what packs consist of is not held against the true definitions; name a folder of \
+             them in {FOLDER}"
+        ));
         return Ok(());
     };
     let stage = Stage::on(ControlPlane::builder().controllers([]).start()?)?;
