@@ -33,11 +33,6 @@ mod undo;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The agent reads, compares and writes JSON, which is to allocate and to free: with the
-/// allocator of glibc that was more than a third of what it computed.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Kubernetes controllers as WebAssembly components
 ///
 /// Reeve loads plugins from ConfigMaps, shows them the cluster, and applies the

@@ -1,5 +1,4 @@
-//! `reeve` as the compiler of components: it has another allocator than the programs of other
-//! tests, and is to be confined all the same.
+//! `reeve` as the compiler of components, which is confined.
 
 use bytes::Bytes;
 use reeve_engine::{CompileLimits, Compiler, CompilerProgram, Engine, EngineConfig};
@@ -38,7 +37,7 @@ async fn a_small_component_compiles_within_the_least_limit() {
     engine(32 << 20).load(plugin("notebook")).await.unwrap();
 }
 
-/// What takes far more than the limit is refused, whatever the allocator reserves ahead.
+/// What takes far more than the limit is refused.
 #[tokio::test]
 async fn a_component_does_not_compile_in_less_memory_than_it_takes() {
     use std::fmt::Write as _;

@@ -30,10 +30,6 @@ use anyhow::Result;
 use figure::Figures;
 use std::process::ExitCode;
 
-/// What is compared with the agent has the agent's allocator.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> Result<ExitCode> {
     let mut arguments = std::env::args().skip(1);
     let filter = arguments.next().unwrap_or_default();

@@ -5,7 +5,7 @@
 //! the agent's alone.
 
 use crate::figure::Figures;
-use crate::process::{ClusterProcess, Process, reeve};
+use crate::process::{ALLOCATOR, ClusterProcess, Process, reeve};
 use crate::setup::plugin;
 use crate::wasm::another;
 use anyhow::{Context as _, Result, bail};
@@ -73,7 +73,8 @@ async fn taken(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<Tak
         let name = format!("plugin-{number}");
         install(&client, &name, &component(number)).await?;
     }
-    // As the chart runs it: compiled code is mapped from the folder.
+    // As the chart runs it: compiled code is mapped from the folder, and the allocator has
+    // one heap.
     // Beside this program, since from there programs are run.
     let program = std::env::current_exe()?;
     let cache = tempfile::tempdir_in(program.parent().context("a folder")?)?;
@@ -83,6 +84,7 @@ async fn taken(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<Tak
             .arg(cluster.kubeconfig())
             .arg("--cache")
             .arg(cache.path().join("components"))
+            .envs(ALLOCATOR)
             .env("RUST_LOG", "error"),
     )?;
     // Each component is compiled, one after the other, in a process of its own.

@@ -11,6 +11,13 @@ use tempfile::TempDir;
 /// this on all machines that we build for, whatever the kernel itself does.
 const TICKS: f64 = 100.0;
 
+/// How the chart sets the allocator of the C library: one heap, which gives back what is free
+/// at its end.
+pub(crate) const ALLOCATOR: [(&str, &str); 2] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_TRIM_THRESHOLD_", "131072"),
+];
+
 /// A process that ends with this value.
 pub(crate) struct Process(Child);
 

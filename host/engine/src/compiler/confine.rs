@@ -9,8 +9,8 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fmt;
 use std::io;
 
-/// What confines a compiler, beside the limits on its memory and time, the environment and
-/// the credentials that it is not given, which hold everywhere.
+/// What confines a compiler, beside the limits on its memory and time, its empty
+/// environment and the missing credentials, which hold everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// What Landlock keeps it from.
@@ -267,14 +267,6 @@ mod sys {
         rules.insert(
             libc::SYS_mprotect,
             vec![SeccompRule::new(vec![not_executable])?],
-        );
-        // Allocators name the memory that they map, for who looks at its map.
-        let names = argument(0, Eq, u64::from(libc::PR_SET_VMA.unsigned_abs()))?;
-        let anonymous_memory =
-            argument(1, Eq, u64::from(libc::PR_SET_VMA_ANON_NAME.unsigned_abs()))?;
-        rules.insert(
-            libc::SYS_prctl,
-            vec![SeccompRule::new(vec![names, anonymous_memory])?],
         );
         // How a process aborts itself.
         rules.insert(libc::SYS_tgkill, vec![is(0, own_process)?]);

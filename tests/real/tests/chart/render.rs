@@ -95,12 +95,12 @@ fn cases() -> Vec<Case> {
         ),
         container(
             r#"logFilter="reeve=debug""#,
-            "/env/4",
+            "/env/6",
             json!({"name": "RUST_LOG", "value": "reeve=debug"}),
         ),
         container(
             r#"extraEnv=[{"name":"SSL_CERT_FILE","value":"x"}]"#,
-            "/env/4",
+            "/env/6",
             json!({"name": "SSL_CERT_FILE", "value": "x"}),
         ),
         pod(
@@ -145,7 +145,7 @@ fn cases() -> Vec<Case> {
         case("rbac.create=false", "Role", "", Value::Null),
         case("rbac.create=false", "ClusterRoleBinding", "", Value::Null),
         pod("cache.enabled=false", "/volumes/1", Value::Null),
-        container("cache.enabled=false", "/env/3", Value::Null),
+        container("cache.enabled=false", "/env/5", Value::Null),
         pod(
             r#"cache.sizeLimit="1Gi""#,
             "/volumes/1/emptyDir/sizeLimit",
@@ -591,15 +591,14 @@ fn what_is_needed_cannot_be_taken_away() -> Result<()> {
 #[test]
 fn variables_of_others_take_the_place_of_the_charts() -> Result<()> {
     let home = tempfile::tempdir()?;
-    let ours = r#"extraEnv=[{"name":"RUST_LOG","value":"warn"}]"#;
-    let objects = template(home.path(), &[r#"logFilter="debug""#, ours])?;
-    let variables = look(&objects, "Deployment", &format!("{CONTAINER}/env"));
-    let all = variables.as_array().context("no variables")?;
-    let found: Vec<&Value> = all.iter().filter(|one| one["name"] == "RUST_LOG").collect();
-    ensure!(
-        found == [&json!({"name": "RUST_LOG", "value": "warn"})],
-        "{found:?}"
-    );
+    for name in ["MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "RUST_LOG"] {
+        let ours = format!(r#"extraEnv=[{{"name":"{name}","value":"4"}}]"#);
+        let objects = template(home.path(), &[r#"logFilter="debug""#, &ours])?;
+        let variables = look(&objects, "Deployment", &format!("{CONTAINER}/env"));
+        let all = variables.as_array().context("no variables")?;
+        let found: Vec<&Value> = all.iter().filter(|one| one["name"] == name).collect();
+        ensure!(found == [&json!({"name": name, "value": "4"})], "{found:?}");
+    }
     Ok(())
 }
 
