@@ -25,7 +25,9 @@ use foldhash::{HashMap, HashMapExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use reeve_api::{CanaryStatus, ConditionType, PluginSpec, PluginStatus, ShadowStatus, SyncMode};
+use reeve_api::{
+    CanaryStatus, ConditionType, PluginSpec, PluginStatus, Reason, ShadowStatus, SyncMode,
+};
 use reeve_cluster::{Object, ObjectChange};
 use reeve_core::ObjectReference;
 use reeve_core::manifest::is_definition;
@@ -92,6 +94,9 @@ pub(crate) struct PluginState {
     /// loaded: then it is loaded again although nothing of its own has changed.
     pub(crate) outdated: bool,
     pub(crate) load_failures: u32,
+    /// Whether what was found of the newest version was found while units had yet to run under
+    /// the one that runs: then it says too little of what the newest would do.
+    pub(crate) judged_early: bool,
     /// An event that waits for the `Plugin` to be made.
     pub(crate) untold: Option<Event>,
     /// How many more may be recorded of it.
@@ -176,6 +181,7 @@ impl PluginState {
             shadow: None,
             outdated: false,
             load_failures: 0,
+            judged_early: false,
             untold: None,
             event_limit: EventLimit::default(),
             active: None,
@@ -388,6 +394,20 @@ impl PluginState {
             self.was_holding = false;
             self.guard.lock().caught_up();
         }
+    }
+
+    /// Whether all units have come to an end under the version that runs.
+    pub(crate) fn is_settled(&self) -> bool {
+        let counts = self.counts();
+        let known = counts.ready + counts.waiting + counts.failing >= counts.total;
+        known && self.tally.all_caught_up()
+    }
+
+    /// Whether the newest version is held for what it would do, and that can be told better
+    /// now.
+    pub(crate) fn is_to_be_judged_again(&self) -> bool {
+        let held = |problem: &Problem| problem.reason == Reason::UpgradeHeld;
+        self.judged_early && self.problem.as_ref().is_some_and(held) && self.is_settled()
     }
 
     /// Objects that carry a unit's label.

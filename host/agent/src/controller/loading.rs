@@ -103,8 +103,8 @@ impl Controller {
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
         let running = plugin.stable().cloned();
-        let counts = plugin.counts();
-        let settled = counts.ready + counts.waiting + counts.failing >= counts.total;
+        let settled = plugin.is_settled();
+        plugin.judged_early = !settled;
         let canary = plugin.canary_version();
         let returned = plugin.returned();
         let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
@@ -289,7 +289,10 @@ impl Controller {
         self.mark_stale(name);
         // A watch that was lost meanwhile is waited for, and then all begins anew.
         let plugin = self.state.plugins.get(name);
-        if goes_on && plugin.is_some_and(|plugin| plugin.active.is_some()) {
+        // Units may have caught up while the newest was judged.
+        if plugin.is_some_and(|plugin| {
+            plugin.active.is_some() && (goes_on || plugin.is_to_be_judged_again())
+        }) {
             self.start_load(name);
         }
     }
@@ -306,6 +309,7 @@ impl Controller {
         if let Some(plugin) = self.state.plugins.get_mut(name) {
             for unit in plugin.units.values_mut() {
                 unit.steps = Steps::default();
+                unit.set_caught_up(false);
             }
         }
         let own = |watch: &WatchHandle, route| (watch.spec().clone(), route);

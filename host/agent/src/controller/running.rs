@@ -404,6 +404,7 @@ impl Controller {
         ran.problems.sort_by_key(Problem::waits);
         state.problem = ran.problems.first().cloned();
         state.set_heard(true);
+        state.set_caught_up(!ran.again);
         state.plan = ran.plan;
         state.set_health(match &state.problem {
             Some(problem) if problem.waits() => Health::Waiting,
@@ -536,8 +537,11 @@ impl Controller {
                 self.state.queue.add(plugin.unit(primary));
             }
         }
+        let judge = plugin.loading.is_none() && plugin.is_to_be_judged_again();
         if fails {
             self.return_canary(&unit.plugin);
+        } else if judge {
+            self.start_load(&unit.plugin);
         }
         self.mark_stale(&unit.plugin);
     }

@@ -26,6 +26,7 @@ pub(crate) struct Tally {
     waiting: AtomicU32,
     failing: AtomicU32,
     unheard: AtomicU32,
+    behind: AtomicU32,
 }
 
 impl Tally {
@@ -45,6 +46,11 @@ impl Tally {
         self.unheard.load(Relaxed) == 0
     }
 
+    /// Whether all whose primaries exist have come to an end under the version that runs.
+    pub(crate) fn all_caught_up(&self) -> bool {
+        self.behind.load(Relaxed) == 0
+    }
+
     /// The counters that one which is like this is in.
     fn of(&self, course: &Course) -> impl Iterator<Item = &AtomicU32> {
         let health = match course.health {
@@ -54,9 +60,10 @@ impl Tally {
             Health::Failing => Some(&self.failing),
         };
         let unheard = (!course.heard && course.present).then_some(&self.unheard);
+        let behind = (!course.caught_up && course.present).then_some(&self.behind);
         let counted = course.is_counted();
         let [total, health] = [Some(&self.total), health].map(|one| one.filter(|_| counted));
-        [total, health, unheard].into_iter().flatten()
+        [total, health, unheard, behind].into_iter().flatten()
     }
 }
 
@@ -68,6 +75,8 @@ pub(crate) struct Course {
     pub(crate) health: Health,
     /// Whether it has run since the guard was made.
     pub(crate) heard: bool,
+    /// Whether it has run under the version that runs, and has nothing more to do at once.
+    pub(crate) caught_up: bool,
 }
 
 impl Course {
@@ -124,10 +133,12 @@ mod tests {
             Just(Health::Waiting),
             Just(Health::Failing)
         ];
-        (any::<bool>(), health, any::<bool>()).prop_map(|(present, health, heard)| Course {
+        let any = (any::<bool>(), health, any::<bool>(), any::<bool>());
+        any.prop_map(|(present, health, heard, caught_up)| Course {
             present,
             health,
             heard,
+            caught_up,
         })
     }
 
@@ -161,8 +172,9 @@ mod tests {
                     failing: count(Health::Failing),
                 };
                 prop_assert_eq!(tally.counts(), expected);
-                let mut present = all.iter().filter(|one| one.present);
-                prop_assert_eq!(tally.all_heard(), present.all(|one| one.heard));
+                let present = || all.iter().filter(|one| one.present);
+                prop_assert_eq!(tally.all_heard(), present().all(|one| one.heard));
+                prop_assert_eq!(tally.all_caught_up(), present().all(|one| one.caught_up));
             }
         }
     }

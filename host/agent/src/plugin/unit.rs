@@ -116,6 +116,15 @@ impl UnitState {
         self.counted.set(Course { heard, ..course });
     }
 
+    /// Notes whether it has come to an end under the version that runs.
+    pub(crate) fn set_caught_up(&mut self, caught_up: bool) {
+        let course = self.counted.get();
+        self.counted.set(Course {
+            caught_up,
+            ..course
+        });
+    }
+
     /// Notes a repair of drift.
     fn repaired(&mut self, now: Instant) {
         let closely = self
