@@ -229,6 +229,7 @@ fn map(engine: &Engine, file: File, room: Room) -> wasmtime::Result<Code> {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
+    use reeve_test_support::skipped;
     use std::path::Path;
 
     /// The component of the tests under an engine, from a cache in a folder beside this
@@ -258,7 +259,7 @@ mod tests {
     fn is_mapped(code: &Code) -> bool {
         let is_mapped = code.file.lock().is_some();
         if !is_mapped {
-            eprintln!("SKIPPED: no code is mapped from beside this program");
+            skipped("no code is mapped from beside this program");
         }
         is_mapped
     }
@@ -336,7 +337,7 @@ mod tests {
     fn code_on_a_file_system_in_memory_is_not_mapped() {
         let place = Path::new("/dev/shm");
         if !place.is_dir() {
-            eprintln!("SKIPPED: there is no {}", place.display());
+            skipped(&format!("there is no {}", place.display()));
             return;
         }
         let engine = engine();

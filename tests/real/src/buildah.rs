@@ -1,12 +1,12 @@
 //! Buildah, without an engine and with a store of its own.
 
 use std::fs::{self, Permissions};
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use reeve_test_support::skipped;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -45,9 +45,7 @@ impl Buildah {
     pub fn possible() -> Result<Option<Self>> {
         let id = Command::new("id").arg("-u").output()?;
         if id.stdout != b"0\n" {
-            // Not by a macro, whose words the test runner keeps to itself.
-            let said = "SKIPPED: images are unpacked by root alone\n";
-            std::io::stderr().write_all(said.as_bytes())?;
+            skipped("images are unpacked by root alone");
             return Ok(None);
         }
         let folder = tempfile::Builder::new()

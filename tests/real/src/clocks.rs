@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use reeve_test_support::skipped;
 
 /// How far the clocks of a process are ahead of the machine's, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,9 +46,7 @@ impl Clocks {
             Ok(()) => return Some(Self(())),
             Err(error) => format!("{error:#}"),
         };
-        // Not by a macro, whose words the test runner keeps to itself.
-        let said = format!("SKIPPED: clocks of the agent do not jump: {why}\n");
-        let _ = std::io::stderr().write_all(said.as_bytes());
+        skipped(&format!("clocks of the agent do not jump: {why}"));
         None
     }
 

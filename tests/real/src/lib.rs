@@ -37,7 +37,6 @@ mod postgres;
 mod proxy;
 mod registry;
 mod server;
-mod skipped;
 mod wait;
 mod witness;
 
@@ -60,6 +59,5 @@ pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use registry::Registry;
 pub use server::without_collecting;
-pub use skipped::skipped;
 pub use wait::eventually;
 pub use witness::{Seen, Witness};

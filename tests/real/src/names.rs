@@ -5,7 +5,6 @@
 //! of its own in the loopback network, where that port is free.
 
 use std::fs;
-use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use reeve_test_support::skipped;
 use tempfile::TempDir;
 
 use crate::pod::UNSHARE;
@@ -45,9 +45,7 @@ impl Names {
             Ok(names) => return Some(names),
             Err(error) => format!("{error:#}"),
         };
-        // Not by a macro, whose words the test runner keeps to itself.
-        let said = format!("SKIPPED: names do not change their addresses: {why}\n");
-        let _ = std::io::stderr().write_all(said.as_bytes());
+        skipped(&format!("names do not change their addresses: {why}"));
         None
     }
 

@@ -2,11 +2,11 @@
 //! token of its ServiceAccount in a folder whose path is the same in each pod.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use reeve_test_support::skipped;
 
 use crate::ControlPlane;
 
@@ -62,11 +62,9 @@ impl Pod {
             Ok(tried) => String::from_utf8_lossy(&tried.stderr).into_owned(),
             Err(error) => error.to_string(),
         };
-        // Not by a macro, whose words the test runner keeps to itself.
-        let said = format!(
-            "SKIPPED: the agent is not run as in a pod, without mounts of its own: {why}\n"
-        );
-        let _ = std::io::stderr().write_all(said.as_bytes());
+        skipped(&format!(
+            "the agent is not run as in a pod, without mounts of its own: {why}"
+        ));
         None
     }
 

@@ -8,8 +8,10 @@ mod eventually;
 pub mod http;
 pub mod platform;
 pub mod samples;
+mod skipped;
 pub mod workloads;
 
 pub use chance::Chance;
 pub use components::{component, guest};
 pub use eventually::{Pending, eventually};
+pub use skipped::skipped;

@@ -70,7 +70,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-ssa",
         ],
     ),
-    ("reeve-real", &["reeve-test-cache"]),
+    ("reeve-real", &["reeve-test-cache", "reeve-test-support"]),
     ("reeve-test-platform", &["reeve-real", "reeve-test-support"]),
     ("reeve-tidy", &[]),
     ("xtask", &["reeve-build", "reeve-real"]),

@@ -299,6 +299,7 @@ mod sys {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
+    use reeve_test_support::skipped;
     use std::fs::File;
     use std::io::{self, ErrorKind};
     use std::net::{TcpListener, TcpStream};
@@ -407,7 +408,7 @@ mod tests {
         let landlock = std::thread::spawn(|| sys::landlock().unwrap());
         let refused: Vec<&str> = match landlock.join().unwrap() {
             Landlock::None => {
-                eprintln!("SKIPPED: this kernel has no Landlock");
+                skipped("this kernel has no Landlock");
                 return;
             }
             Landlock::Files => files.to_vec(),

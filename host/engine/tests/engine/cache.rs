@@ -2,6 +2,7 @@
 
 use crate::guests::{World, bytes, config, limits, request};
 use reeve_engine::{Engine, EngineConfig, EngineStats, Limits};
+use reeve_test_support::skipped;
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -111,7 +112,7 @@ fn has_files_without_names(folder: &Path) -> bool {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let has = !is_memory && rustix::fs::open(folder, flags, Mode::RUSR).is_ok();
     if !has {
-        eprintln!("SKIPPED: {} has no files without names", folder.display());
+        skipped(&format!("{} has no files without names", folder.display()));
     }
     has
 }

@@ -1,9 +1,8 @@
 //! The ground for the kinds of Flux and of Argo CD: their definitions, our own with what
 //! a status needs, or those of the projects.
 
-use std::io::Write as _;
-
 use reeve_sim::Actors;
+use reeve_test_support::skipped;
 use serde_json::{Value, json};
 
 use crate::world::{World, addressed};
@@ -50,12 +49,10 @@ pub(crate) fn definition(plural: &str, kind: &str, group: &str, version: &str) -
 /// are.
 pub(crate) fn of_projects(kinds: &[&str]) -> Option<Vec<Value>> {
     let Ok(folder) = std::env::var(FOLDER) else {
-        // Not by a macro, whose words the test runner keeps to itself.
-        let words = format!(
-            "SKIPPED: statuses of Flux and Argo CD are not compared with the true definitions; \
-             name a folder of them in {FOLDER}\n"
-        );
-        let _ = std::io::stderr().write_all(words.as_bytes());
+        skipped(&format!(
+            "statuses of Flux and Argo CD are not compared with the true definitions; name a \
+             folder of them in {FOLDER}"
+        ));
         return None;
     };
     let read = |kind: &&str| {

@@ -9,6 +9,7 @@ use crate::upgrades::{set_policy, status};
 use reeve_core::Digest;
 use reeve_engine::{Compiler, Engine, EngineConfig};
 use reeve_it::{NAMESPACE, World, core_reference, guest};
+use reeve_test_support::skipped;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -118,7 +119,7 @@ async fn data(world: &World) -> Option<Value> {
 #[tokio::test(start_paused = true)]
 async fn what_answers_differently_does_not_take_over() {
     if !can_draw() {
-        eprintln!("SKIPPED: this processor has no `rdrand`, with which code answers differently");
+        skipped("this processor has no `rdrand`, with which code answers differently");
         return;
     }
     let cache = tempfile::tempdir().unwrap();

@@ -10,21 +10,18 @@ use reeve_core::{GroupVersionKind, Manifest};
 use reeve_engine::{Compiler, Engine, EngineConfig, Limits};
 use reeve_it::{AGENT, NAMESPACE, World, plugin};
 use reeve_test_support::definitions::{FOLDER, OF_PROFILES};
-use reeve_test_support::samples;
+use reeve_test_support::{samples, skipped};
 use serde_json::{Value, json};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     if folder.is_none() {
-        // Not by a macro, whose words the test runner keeps to itself.
-        let words = format!(
-            "SKIPPED: what plugins apply is not compared with the true definitions; \
-             name a folder of them in {FOLDER}\n"
-        );
-        let _ = std::io::stderr().write_all(words.as_bytes());
+        skipped(&format!(
+            "what plugins apply is not compared with the true definitions; name a folder of \
+             them in {FOLDER}"
+        ));
     }
     folder
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use rcgen::{CertificateParams, KeyPair};
 use reeve_real::{Buildah, Container, Registry, Unpacked};
-use reeve_test_support::component;
+use reeve_test_support::{component, skipped};
 use serde_json::{Value, json};
 
 use crate::stage::{NAMESPACE, Stage};
@@ -19,9 +19,7 @@ fn the_image_is_all_that_the_agent_needs() -> Result<()> {
         return Ok(());
     };
     if !Container::possible() {
-        // Not by a macro, whose words the test runner keeps to itself.
-        let said = "SKIPPED: the image is not run, without mounts of its own\n";
-        std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes())?;
+        skipped("the image is not run, without mounts of its own");
         return Ok(());
     }
     let key = KeyPair::generate()?;

@@ -15,7 +15,6 @@ mod storage;
 mod takeover;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
@@ -23,6 +22,7 @@ use reeve_real::{Azurite, eventually};
 use reeve_test_platform::buckets::of_gateways;
 use reeve_test_platform::tenants::{SOURCE_CONTROL, hundred};
 use reeve_test_platform::{Preset, Tenant, World};
+use reeve_test_support::skipped;
 use serde_json::{Value, json};
 
 use stage::{Stage, Told, text};
@@ -68,15 +68,10 @@ fn definitions() -> Option<PathBuf> {
         Ok(folder) => return Some(folder),
         Err(absent) => absent,
     };
-    say(&format!(
-        "SKIPPED: the plugins of Profiles are not run on a real cluster: {absent}"
+    skipped(&format!(
+        "the plugins of Profiles are not run on a real cluster: {absent}"
     ));
     None
-}
-
-/// Not by a macro, whose words the test runner keeps to itself.
-fn say(words: &str) {
-    let _ = std::io::stderr().write_all(format!("{words}\n").as_bytes());
 }
 
 /// Events that outages may have cost.

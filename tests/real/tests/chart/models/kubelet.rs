@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
-use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reeve_real::Container;
+use reeve_test_support::skipped;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -103,10 +103,7 @@ impl<'a> Pod<'a> {
         if programs && Container::possible() {
             return Ok(true);
         }
-        // Not by a macro, whose words the test runner keeps to itself.
-        let said = "SKIPPED: models are not built for real, without curl, setpriv and mounts \
-                    of their own\n";
-        std::io::stderr().write_all(said.as_bytes())?;
+        skipped("models are not built for real, without curl, setpriv and mounts of their own");
         Ok(false)
     }
 

@@ -16,7 +16,7 @@ use reeve_real::{
 };
 use reeve_test_support::definitions::FOLDER;
 use reeve_test_support::http::Certificate;
-use reeve_test_support::{component, samples};
+use reeve_test_support::{component, samples, skipped};
 use serde_json::{Value, json};
 
 use super::CHART;
@@ -70,7 +70,7 @@ const ORDER: [(Release, Release); 6] = [
 #[test]
 fn all_packs_are_installed_by_flux_itself() -> Result<()> {
     if std::env::var_os(FOLDER).is_none() {
-        reeve_real::skipped(&format!(
+        skipped(&format!(
             "packs are not installed by Flux itself, which needs its true definitions; name a \
              folder of them in {FOLDER}"
         ));
@@ -118,8 +118,11 @@ fn later_packs_wait_and_say_so(platform: &mut Platform) -> Result<()> {
         ensure!(found.to_string().contains("identity-service"), "{found}");
         Ok(())
     })?;
-    let status = platform.stage.reeve(&["pack", "status"]);
-    ensure!(status.is_err(), "all is said to be well: {status:?}");
+    let (code, said) = platform.stage.cluster.reeve_ended(&["pack", "status"])?;
+    ensure!(code == Some(1), "it ended with {code:?}: {said}");
+    for words in ["sgp-apps", "identity-service", charts::COMPLAINT] {
+        ensure!(said.contains(words), "nothing is said of {words}: {said}");
+    }
     ensure!(platform.stage.get("helmrelease", "sgp", "sgp")?.is_none());
     Ok(())
 }
@@ -132,15 +135,12 @@ fn each_came_when_what_it_needs_was_ready(stage: &Stage) -> Result<()> {
     };
     for (first, then) in ORDER {
         let first = release(first)?;
-        let history = &first["status"]["history"];
-        let ready = history
-            .as_array()
-            .and_then(|all| {
-                all.iter()
-                    .filter_map(|one| one["firstDeployed"].as_str())
-                    .min()
-            })
-            .with_context(|| format!("it was never deployed: {first}"))?;
+        ensure!(is_ready(&first), "it is not ready: {first}");
+        let conditions = first["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let ready = conditions.find(|one| one["type"] == "Ready");
+        let ready = ready.and_then(|ready| ready["lastTransitionTime"].as_str());
+        let ready = ready.context("no time")?;
         let then = release(then)?;
         let created = then["metadata"]["creationTimestamp"].as_str();
         let created = created.context("no time")?;
@@ -150,16 +150,22 @@ fn each_came_when_what_it_needs_was_ready(stage: &Stage) -> Result<()> {
 }
 
 fn what_is_removed_goes_in_the_reverse_order(platform: &mut Platform) -> Result<()> {
-    let told = platform.stage.reeve(&["pack", "remove", "sgp-apps"])?;
-    ensure!(told.contains("was removed"), "{told}");
+    // Both at once: what needs the other goes first.
+    for pack in ["sgp-apps", "identity-service"] {
+        let told = platform.stage.reeve(&["pack", "remove", pack])?;
+        ensure!(told.contains("was removed"), "{told}");
+    }
     platform.stage.reeve(&["pack", "reconcile"])?;
-    platform.eventually("the pack is gone with all that it had", |stage| {
+    platform.eventually("the packs are gone with all that they had", |stage| {
         for (kind, namespace, name) in [
             ("pack", "", "sgp-apps"),
             ("helmrelease", "sgp", "sgp"),
             ("deployment", "sgp", "sgp"),
             ("ocirepository", "flux-system", "sgp"),
             ("configmap", "sgp", "pack-sgp-apps-ends"),
+            ("pack", "", "identity-service"),
+            ("helmrelease", "identity-service", "identity-service"),
+            ("ocirepository", "flux-system", "identity-service"),
         ] {
             let found = stage.get(kind, namespace, name)?;
             ensure!(found.is_none(), "{kind} {name} is there");
@@ -172,11 +178,17 @@ fn what_is_removed_goes_in_the_reverse_order(platform: &mut Platform) -> Result<
         found.with_context(|| format!("{wanted} was not deleted: {deleted:?}"))
     };
     let release = place("helmreleases/sgp")?;
-    ensure!(release < place("ocirepositories/sgp")?, "{deleted:?}");
+    let source = place("ocirepositories/sgp")?;
+    let needed = place("helmreleases/identity-service")?;
+    ensure!(release < source && source < needed, "{deleted:?}");
+    ensure!(
+        needed < place("ocirepositories/identity-service")?,
+        "{deleted:?}"
+    );
     // That of the chart, which others may use, too.
     let namespace = platform.stage.get("namespace", "", "sgp")?;
     ensure!(namespace.is_some_and(|one| one["status"]["phase"] == "Active"));
-    for name in ["identity-service", "temporalf", "istio", "spicedb"] {
+    for name in ["temporalf", "istio", "spicedb"] {
         let pack = platform.stage.get("pack", "", name)?;
         ensure!(pack.is_some(), "{name} went as well");
     }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use reeve_real::eventually;
-use reeve_test_support::component;
 use reeve_test_support::definitions::FOLDER;
+use reeve_test_support::{component, skipped};
 use serde_json::{Value, json};
 
 use super::CHART;
@@ -192,7 +192,7 @@ pub(super) fn establish(stage: &Stage) -> Result<()> {
     match env::var_os(FOLDER).map(PathBuf::from) {
         Some(folder) => files.extend(DEFINITIONS.map(|name| folder.join(format!("{name}.yaml")))),
         None => {
-            reeve_real::skipped(&format!(
+            skipped(&format!(
                 "the chart of packs is not tried with the true definitions of Flux; name a folder \
                  of them in {FOLDER}"
             ));

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use reeve_real::ControlPlane;
 use reeve_test_support::definitions::FOLDER;
-use reeve_test_support::samples;
+use reeve_test_support::{samples, skipped};
 use serde_json::{Value, json};
 
 use super::rendered;
@@ -40,7 +40,7 @@ const FROM_CLOUDS: [&str; 3] = [
 #[test]
 fn all_that_packs_consist_of_is_allowed() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER) else {
-        reeve_real::skipped(&format!(
+        skipped(&format!(
             "what packs consist of is not held against the true definitions; name a folder of \
              them in {FOLDER}"
         ));

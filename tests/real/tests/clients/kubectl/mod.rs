@@ -8,12 +8,12 @@ mod runner;
 mod script;
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use reeve_real::parts::{HELM, KUBERNETES, NEWEST_KUBECTL};
 use reeve_real::{ControlPlane, EmbeddedCluster};
+use reeve_test_support::skipped;
 
 use runner::Runner;
 use script::{Compared, Script};
@@ -99,9 +99,8 @@ fn the_kubectl_of_this_machine_sees_no_difference() -> Result<()> {
         // outlives it: what has to be ended is tried with the others.
         Some(folder) => sees_no_difference(folder, |script| script.name != "wait"),
         None => {
-            // Not by a macro, whose words the test runner keeps to itself.
-            let said = "SKIPPED: this machine has no kubectl of its own to try\n";
-            Ok(std::io::stderr().write_all(said.as_bytes())?)
+            skipped("this machine has no kubectl of its own to try");
+            Ok(())
         }
     }
 }
