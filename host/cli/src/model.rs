@@ -4,6 +4,7 @@ mod change;
 mod fleet;
 mod look;
 mod result;
+mod trouble;
 
 use clap::{Args, Subcommand};
 use reeve_cluster::{ConnectOptions, connect_now};

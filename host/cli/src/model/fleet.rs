@@ -2,9 +2,9 @@
 
 use super::PlaceArgs;
 use anyhow::{Context as _, bail};
-use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, ResourceExt as _};
 
 /// All deployments of a namespace.
 pub(super) struct Fleet {
@@ -26,11 +26,18 @@ impl Fleet {
     ///
     /// When they cannot be listed.
     pub(super) async fn read(place: &PlaceArgs) -> anyhow::Result<Self> {
-        let client = place.client().await?;
+        Self::of(place.client().await?, &place.namespace).await
+    }
+
+    /// Reads those of a namespace.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be listed.
+    pub(super) async fn of(client: Client, namespace: &str) -> anyhow::Result<Self> {
         let kind = GroupVersionKind::gvk("models.reeve.dev", "v1alpha1", "ModelDeployment");
         let resource = ApiResource::from_gvk_with_plural(&kind, "modeldeployments");
-        let namespace = place.namespace.clone();
-        let api: Api<DynamicObject> = Api::namespaced_with(client, &namespace, &resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
         let deployments = match api.list(&ListParams::default()).await {
             Ok(list) => list.items,
             Err(kube::Error::Api(status)) if status.code == 404 => bail!(
@@ -45,7 +52,7 @@ impl Fleet {
         };
         Ok(Self {
             api,
-            namespace,
+            namespace: namespace.to_owned(),
             deployments,
         })
     }

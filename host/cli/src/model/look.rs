@@ -3,6 +3,7 @@
 use super::PlaceArgs;
 use super::fleet::Fleet;
 use super::result::{Standing, of_all};
+use super::trouble;
 use crate::columns::table;
 use crate::looking::{Output, print_json};
 use crate::output;
@@ -23,6 +24,9 @@ pub(super) struct ListArgs {
 }
 
 /// Show how a deployment stands
+///
+/// You need list on modeldeployments. With list on units in all namespaces it is also told
+/// what the agent is refused for the deployment.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 it is passing, or with a warning; 1 it is failing, or nothing is \
@@ -55,8 +59,13 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) async fn status(args: StatusArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let fleet = Fleet::read(&args.place).await?;
-    let standing = Standing::of(fleet.get(&args.id)?);
+    let client = args.place.client().await?;
+    let fleet = Fleet::of(client.clone(), &args.place.namespace).await?;
+    let deployment = fleet.get(&args.id)?;
+    let mut standing = Standing::of(deployment);
+    if let Some(trouble) = trouble::of(&client, deployment).await {
+        standing.hindered_by(trouble);
+    }
     match args.output {
         Output::Json => print_json(&standing.result(began.elapsed()))?,
         Output::Text => output::print(text(std::slice::from_ref(&standing)))?,

@@ -15,6 +15,8 @@ pub(super) struct Standing {
     pub(super) status: String,
     pub(super) code: i64,
     pub(super) message: String,
+    /// What the agent says is in the way.
+    trouble: Option<String>,
     /// The model that is wanted, and the one that answers requests.
     pub(super) wanted: String,
     pub(super) current: Option<String>,
@@ -52,6 +54,7 @@ impl Standing {
                         .to_owned()
                 }
             },
+            trouble: None,
             wanted: model.and_then(Value::as_str).unwrap_or_default().to_owned(),
             current: text("currentModelId"),
             old_model_in_use: status["oldModelInUse"] == true,
@@ -59,6 +62,12 @@ impl Standing {
             prediction_url: text("predictionUrl"),
             dashboard_url: text("dashboardUrl"),
         }
+    }
+
+    /// Notes what the agent says is in the way, which no status tells.
+    pub(super) fn hindered_by(&mut self, trouble: String) {
+        self.message = format!("{}; the agent: {trouble}", self.message);
+        self.trouble = Some(trouble);
     }
 
     /// Whether the model that is wanted serves, and nothing is left to do.
@@ -84,6 +93,7 @@ impl Standing {
             ("currentModelId", &self.current),
             ("predictionUrl", &self.prediction_url),
             ("dashboardUrl", &self.dashboard_url),
+            ("agent", &self.trouble),
         ] {
             if let Some(value) = value {
                 data.insert(field.to_owned(), json!(value));
@@ -194,6 +204,11 @@ mod tests {
         assert_eq!(result["data"]["isOfCurrentSpec"], false);
         let told = "of the spec before the last change: the model serves";
         assert_eq!(result["msg"], told);
+        let mut hindered = of("0123456789ab");
+        hindered.hindered_by("ApplyFailed: no".to_owned());
+        let result = hindered.result(Duration::ZERO);
+        assert_eq!(result["data"]["agent"], "ApplyFailed: no");
+        assert_eq!(result["msg"], format!("{told}; the agent: ApplyFailed: no"));
     }
 
     #[test]

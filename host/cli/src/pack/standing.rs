@@ -1,5 +1,7 @@
 //! How packs stand: what is wanted, what is there, and what is in the way.
 
+mod warning;
+
 use super::TargetArgs;
 use super::document::Document;
 use super::parts::{self, DESIRED_STATE, Part};
@@ -14,6 +16,8 @@ use reeve_api::Unit;
 use reeve_core::health::{Context, HealthStatus, health};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
+pub(super) use warning::Warning;
+use warning::one_line;
 
 /// What an entry of the desired state says of a pack, as its object does.
 pub(super) const FIELDS: [&str; 7] = [
@@ -47,6 +51,8 @@ pub(super) struct Standing {
     pub(super) halts: Vec<Trouble>,
     /// What is in the way of the desired state as a whole.
     pub(super) troubles: Vec<Trouble>,
+    /// What is told of the desired state as a whole.
+    pub(super) warnings: Vec<Warning>,
     /// In the order of their waves and names.
     pub(super) packs: Vec<PackStanding>,
 }
@@ -60,6 +66,7 @@ pub(super) struct PackStanding {
     /// Whether the desired state says something else than is applied.
     pub(super) pending: bool,
     pub(super) troubles: Vec<Trouble>,
+    pub(super) warnings: Vec<Warning>,
     pub(super) releases: Vec<Release>,
 }
 
@@ -129,6 +136,7 @@ impl Standing {
         Ok(Self {
             halts: parts.iter().filter_map(Trouble::of_part).collect(),
             troubles: troubles(&units, &parts, "PackSet", None),
+            warnings: Warning::all(&units, &parts, "PackSet", None),
             packs: all(&objects, document.as_ref(), &units, &parts, &releases),
             place,
             unknown,
@@ -156,6 +164,7 @@ impl Standing {
                 "place": self.place.as_ref().map(ToString::to_string),
                 "unknown": self.unknown,
                 "troubles": troubles_json(&self.troubles),
+                "warnings": warnings_json(&self.warnings),
             },
             "parts": troubles_json(&self.halts),
             "ready": self.is_well() && self.untold().is_none(),
@@ -173,6 +182,7 @@ impl PackStanding {
             "name": self.name, "wave": self.wave, "version": self.version,
             "state": format!("{:?}", self.state), "pending": self.pending,
             "troubles": troubles_json(&self.troubles),
+            "warnings": warnings_json(&self.warnings),
             "releases": releases.collect::<Vec<_>>(),
         })
     }
@@ -186,6 +196,10 @@ fn troubles_json(troubles: &[Trouble]) -> Vec<Value> {
         })
     });
     troubles.collect()
+}
+
+fn warnings_json(warnings: &[Warning]) -> Vec<Value> {
+    warnings.iter().map(Warning::json).collect()
 }
 
 /// All Packs of the cluster.
@@ -257,6 +271,7 @@ fn all(
                 state: state(object, &said, &troubles, all_run),
                 pending,
                 releases: own.map(Release::of).collect(),
+                warnings: Warning::all(units, parts, "Pack", Some(&name)),
                 troubles,
                 name,
             }
@@ -273,6 +288,7 @@ fn all(
             state: State::NotApplied,
             pending: true,
             troubles: Vec::new(),
+            warnings: Vec::new(),
             releases: Vec::new(),
         });
     }
@@ -344,19 +360,18 @@ fn state(
 
 /// What the parts say of a primary that is not well.
 fn troubles(units: &[Unit], parts: &[Part], kind: &str, name: Option<&str>) -> Vec<Trouble> {
-    let is_meant = |unit: &&Unit| {
-        let primary = &unit.spec.primary;
-        parts.iter().any(|part| part.plugin == unit.spec.plugin)
-            && primary.kind == kind
-            && name.is_none_or(|name| primary.name == name)
-    };
-    let mut troubles: Vec<Trouble> = units
-        .iter()
-        .filter(is_meant)
-        .filter_map(Trouble::of)
-        .collect();
+    let units = units.iter().filter(|unit| is_of(unit, parts, kind, name));
+    let mut troubles: Vec<Trouble> = units.filter_map(Trouble::of).collect();
     troubles.sort_by(|one, other| one.plugin.cmp(&other.plugin));
     troubles
+}
+
+/// Whether a unit is one of the parts, for a primary of this kind and, if one is meant, name.
+fn is_of(unit: &Unit, parts: &[Part], kind: &str, name: Option<&str>) -> bool {
+    let primary = &unit.spec.primary;
+    parts.iter().any(|part| part.plugin == unit.spec.plugin)
+        && primary.kind == kind
+        && name.is_none_or(|name| primary.name == name)
 }
 
 impl Trouble {
@@ -383,11 +398,7 @@ impl Trouble {
         Some(Self {
             plugin: unit.spec.plugin.clone(),
             reason: ready.reason.clone(),
-            message: ready
-                .message
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
+            message: one_line(&ready.message),
             blocked_by: blocked.map(|blocked| json!(blocked)),
             plan: status.plan.filter(|_| waits).map(|plan| plan.id),
         })
@@ -414,7 +425,7 @@ impl Release {
         Self {
             name: format!("{namespace}/{}", object.name_any()),
             ready: health.status == HealthStatus::Healthy,
-            message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+            message: one_line(&message),
         }
     }
 }

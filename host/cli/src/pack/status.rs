@@ -1,7 +1,7 @@
 //! `reeve pack status`.
 
 use super::TargetArgs;
-use super::standing::{PackStanding, Standing, State, Trouble};
+use super::standing::{PackStanding, Standing, State, Trouble, Warning};
 use crate::looking::{Output, print_json};
 use crate::output;
 use anyhow::bail;
@@ -39,6 +39,7 @@ pub(super) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
             );
         }
         standing.troubles.clear();
+        standing.warnings.clear();
     }
     match args.output {
         Output::Json => print_json(&standing.json())?,
@@ -66,6 +67,9 @@ fn text(standing: &Standing) -> String {
     }
     for trouble in standing.halts.iter().chain(&standing.troubles) {
         text.push_str(&format!("  {}\n", said(trouble)));
+    }
+    for warning in &standing.warnings {
+        text.push_str(&format!("  {}\n", warned(warning)));
     }
     let last = standing.packs.len().saturating_sub(1);
     for (index, pack) in standing.packs.iter().enumerate() {
@@ -100,6 +104,7 @@ fn of(pack: &PackStanding) -> String {
 
 fn below(pack: &PackStanding) -> Vec<String> {
     let mut lines: Vec<String> = pack.troubles.iter().map(said).collect();
+    lines.extend(pack.warnings.iter().map(warned));
     for release in &pack.releases {
         let ready = match release.ready {
             true => "ready",
@@ -126,6 +131,15 @@ fn said(trouble: &Trouble) -> String {
     }
 }
 
+fn warned(warning: &Warning) -> String {
+    let Warning {
+        plugin,
+        condition,
+        message,
+    } = warning;
+    format!("{plugin}: warning: {condition}: {message}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,10 +164,17 @@ mod tests {
                 })
                 .into_iter()
                 .collect(),
+            warnings: Vec::new(),
             releases: Vec::new(),
         };
         let mut istio = pack("istio", State::Waiting, None);
         istio.pending = true;
+        let warning = |plugin: &str, condition: &str| Warning {
+            plugin: plugin.to_owned(),
+            condition: condition.to_owned(),
+            message: "spec.patches[0]: no object".to_owned(),
+        };
+        istio.warnings.push(warning("packs", "PatchesMatch"));
         istio.releases.push(Release {
             name: "istio-system/istiod".to_owned(),
             ready: false,
@@ -176,6 +197,7 @@ mod tests {
                 blocked_by: None,
                 plan: Some("id".to_owned()),
             }],
+            warnings: vec![warning("packs-desired-state", "DesiredStateClear")],
             packs: vec![
                 istio,
                 pack("sgp-apps", State::Blocked, Some("blocked by pack istio: x")),
@@ -186,8 +208,10 @@ mod tests {
             "desired state: none, Packs are made by hand\n  \
                not known: no\n  \
                packs-flux: ApprovalRequired: an earlier version runs: x\n  \
-               packs-desired-state: 1 to create; `reeve pack reconcile` approves it\n\
+               packs-desired-state: 1 to create; `reeve pack reconcile` approves it\n  \
+               packs-desired-state: warning: DesiredStateClear: spec.patches[0]: no object\n\
              ├─ istio: waiting; `reeve pack reconcile` applies what is wanted of it now\n\
+             │    packs: warning: PatchesMatch: spec.patches[0]: no object\n\
              │    HelmRelease istio-system/istiod is not ready: R: m\n\
              └─ sgp-apps: blocked\n     \
                   packs: NotReady: blocked by pack istio: x\n"

@@ -202,8 +202,39 @@ fn what_nobody_looks_after_is_not_ready() {
             unknown: None,
             halts,
             troubles: Vec::new(),
+            warnings: Vec::new(),
             packs,
         };
         assert!(!standing.is_well());
     }
+}
+
+/// Beside what `Ready` is about, which is told as trouble.
+#[test]
+fn what_a_plugin_tells_of_a_pack_is_a_warning() {
+    let mut told = unit("packs", "istio", "Running", "");
+    let now = Timestamp::UNIX_EPOCH;
+    let conditions = &mut told.status.as_mut().unwrap().conditions;
+    conditions.clear();
+    for (kind, status) in [
+        ("Ready", "True"),
+        ("Reconciling", "False"),
+        ("PatchesMatch", "False"),
+        ("ConfigurationClear", "True"),
+        ("Contested", "True"),
+    ] {
+        let reason = "Told".to_owned();
+        conditions.push(condition(kind, status, reason, "a\nb", None, now));
+    }
+    let parts = parts();
+    let units = [told];
+    let all = all(&[pack("istio", "1", json!({}))], None, &units, &parts, &[]);
+    assert_eq!(all[0].state, State::Ready);
+    let json = all[0].json();
+    let warning = |kind: &str| json!({"plugin": "packs", "condition": kind, "message": "a b"});
+    assert_eq!(
+        json["warnings"],
+        json!([warning("Contested"), warning("PatchesMatch")])
+    );
+    assert_eq!(Warning::all(&units, &parts, "Pack", Some("flux")).len(), 0);
 }
