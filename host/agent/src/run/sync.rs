@@ -222,7 +222,9 @@ impl Runner {
                 {
                     ran.problems.push(problem);
                 }
-                if complete {
+                // What goes in waves goes by one word: the next is due when this one is gone.
+                let is_going = looked.observed.iter().any(|one| one.deleting);
+                if complete && !is_going {
                     sync.approved = None;
                 }
                 if needs.hooks && !run.may_hold && ran.problems.is_empty() {

@@ -98,6 +98,34 @@ async fn on_request_a_whole_sync_waits_for_one_word() {
     assert_eq!(plan(&stage, "one").await, Value::Null);
 }
 
+/// What goes does so wave by wave, and is waited for: that takes no word for each.
+#[tokio::test(start_paused = true)]
+async fn on_request_a_removal_in_waves_waits_for_one_word() {
+    let mut stage = stage("OnRequest").await;
+    let mut later = widget("b", 1);
+    later["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let objects = [widget("a", 0), later, widget("stays", 2)];
+    stage.bundle("one", &objects).await;
+    stage.pass(5).await;
+    approve_shown(&stage, "one").await;
+    stage.pass(10).await;
+    stage.bundle("one", &[widget("stays", 2)]).await;
+    stage.pass(5).await;
+    let shown = plan(&stage, "one").await;
+    assert_eq!(counts(&shown)[2], 2);
+    approve(&stage, "one", &shown["id"]).await;
+    stage.pass(600).await;
+    assert!(stage.exists(&widget("a", 0)).await && stage.exists(&widget("b", 0)).await);
+    assert_eq!(stage.sync("one").await["approved"], "Sync");
+    stage.restart().await;
+    let patch = json!({"metadata": {"finalizers": null}});
+    stage.world.edit(&widget("b", 0), patch).await;
+    stage.pass(60).await;
+    assert!(!stage.exists(&widget("a", 0)).await);
+    // Nothing is left of it.
+    assert_eq!(stage.unit("one").await, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn drift_is_a_plan_too_and_a_word_is_good_once() {
     let stage = stage("OnRequest").await;

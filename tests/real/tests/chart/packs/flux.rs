@@ -120,7 +120,8 @@ fn later_packs_wait_and_say_so(platform: &mut Platform) -> Result<()> {
     })?;
     let (code, said) = platform.stage.cluster.reeve_ended(&["pack", "status"])?;
     ensure!(code == Some(1), "it ended with {code:?}: {said}");
-    for words in ["sgp-apps", "identity-service", charts::COMPLAINT] {
+    let blocked = ["sgp-apps: blocked", "blocked by pack identity-service"];
+    for words in blocked.into_iter().chain([charts::COMPLAINT]) {
         ensure!(said.contains(words), "nothing is said of {words}: {said}");
     }
     ensure!(platform.stage.get("helmrelease", "sgp", "sgp")?.is_none());
@@ -150,49 +151,73 @@ fn each_came_when_what_it_needs_was_ready(stage: &Stage) -> Result<()> {
 }
 
 fn what_is_removed_goes_in_the_reverse_order(platform: &mut Platform) -> Result<()> {
-    // Both at once: what needs the other goes first.
-    for pack in ["sgp-apps", "identity-service"] {
-        let told = platform.stage.reeve(&["pack", "remove", pack])?;
-        ensure!(told.contains("was removed"), "{told}");
-    }
-    platform.stage.reeve(&["pack", "reconcile"])?;
-    platform.eventually("the packs are gone with all that they had", |stage| {
-        for (kind, namespace, name) in [
+    remove(platform, &["sgp-apps"])?;
+    gone(
+        platform,
+        &[
             ("pack", "", "sgp-apps"),
             ("helmrelease", "sgp", "sgp"),
             ("deployment", "sgp", "sgp"),
             ("ocirepository", "flux-system", "sgp"),
             ("configmap", "sgp", "pack-sgp-apps-ends"),
+        ],
+    )?;
+    for name in ["identity-service", "temporalf", "istio", "spicedb"] {
+        let pack = platform.stage.get("pack", "", name)?;
+        ensure!(pack.is_some(), "{name} went as well");
+    }
+    // Of two at once, what needs the other goes first.
+    remove(platform, &["identity-service", "spicedb"])?;
+    gone(
+        platform,
+        &[
             ("pack", "", "identity-service"),
             ("helmrelease", "identity-service", "identity-service"),
-            ("ocirepository", "flux-system", "identity-service"),
-        ] {
-            let found = stage.get(kind, namespace, name)?;
-            ensure!(found.is_none(), "{kind} {name} is there");
-        }
-        Ok(())
-    })?;
+            ("pack", "", "spicedb"),
+            ("helmrelease", "spicedb", "spicedb"),
+        ],
+    )?;
     let deleted = deletions(&platform.stage.cluster)?;
     let place = |wanted: &str| {
         let found = deleted.iter().position(|one| one == wanted);
         found.with_context(|| format!("{wanted} was not deleted: {deleted:?}"))
     };
     let release = place("helmreleases/sgp")?;
-    let source = place("ocirepositories/sgp")?;
-    let needed = place("helmreleases/identity-service")?;
-    ensure!(release < source && source < needed, "{deleted:?}");
+    ensure!(release < place("ocirepositories/sgp")?, "{deleted:?}");
+    let source = place("ocirepositories/identity-service")?;
     ensure!(
-        needed < place("ocirepositories/identity-service")?,
+        place("helmreleases/identity-service")? < source && source < place("helmreleases/spicedb")?,
         "{deleted:?}"
     );
     // That of the chart, which others may use, too.
     let namespace = platform.stage.get("namespace", "", "sgp")?;
     ensure!(namespace.is_some_and(|one| one["status"]["phase"] == "Active"));
-    for name in ["temporalf", "istio", "spicedb"] {
+    for name in ["temporalf", "istio"] {
         let pack = platform.stage.get("pack", "", name)?;
         ensure!(pack.is_some(), "{name} went as well");
     }
     Ok(())
+}
+
+/// Takes packs out of the desired state, and has that applied.
+fn remove(platform: &Platform, packs: &[&str]) -> Result<()> {
+    for pack in packs {
+        let told = platform.stage.reeve(&["pack", "remove", pack])?;
+        ensure!(told.contains("was removed"), "{told}");
+    }
+    platform.stage.reeve(&["pack", "reconcile"])?;
+    Ok(())
+}
+
+/// Waits until objects are gone, each by its kind, namespace and name.
+fn gone(platform: &mut Platform, objects: &[(&str, &str, &str)]) -> Result<()> {
+    platform.eventually("packs are gone with all that they had", |stage| {
+        for (kind, namespace, name) in objects {
+            let found = stage.get(kind, namespace, name)?;
+            ensure!(found.is_none(), "{kind} {name} is there");
+        }
+        Ok(())
+    })
 }
 
 /// What the plugin's accounts have deleted, in order.
