@@ -55,8 +55,6 @@ pub(crate) struct Upgrade<'a> {
     pub(crate) spec: &'a PluginSpec,
     /// Kinds to whose objects it contributes.
     pub(crate) contributes: &'a BTreeSet<String>,
-    /// Whether what runs has run for all units by now.
-    pub(crate) settled: bool,
     /// The token by which a person approved of a version that was held.
     pub(crate) approved: Option<&'a str>,
 }
@@ -173,9 +171,8 @@ impl Gates {
         let problem = Problem {
             reason: Reason::UpgradeHeld,
             message,
-            // What failed for a while may work the next time, and what was about to be done
-            // is no longer to be done then.
-            retries: found.passing || !upgrade.settled,
+            // What failed for a while may work the next time.
+            retries: found.passing,
         };
         ("Held", Err(problem))
     }

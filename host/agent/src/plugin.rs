@@ -94,8 +94,8 @@ pub(crate) struct PluginState {
     /// loaded: then it is loaded again although nothing of its own has changed.
     pub(crate) outdated: bool,
     pub(crate) load_failures: u32,
-    /// Whether what was found of the newest version was found while units had yet to run under
-    /// the one that runs: then it says too little of what the newest would do.
+    /// Whether what was found of the newest version was found before all units had run under
+    /// the one that runs: then it is not what the newest would do beyond that.
     pub(crate) judged_early: bool,
     /// An event that waits for the `Plugin` to be made.
     pub(crate) untold: Option<Event>,
@@ -396,18 +396,23 @@ impl PluginState {
         }
     }
 
-    /// Whether all units have come to an end under the version that runs.
+    /// Whether all units have run under the version that runs.
     pub(crate) fn is_settled(&self) -> bool {
         let counts = self.counts();
         let known = counts.ready + counts.waiting + counts.failing >= counts.total;
         known && self.tally.all_caught_up()
     }
 
-    /// Whether the newest version is held for what it would do, and that can be told better
-    /// now.
-    pub(crate) fn is_to_be_judged_again(&self) -> bool {
+    /// Whether the newest version is held for what it would do, which can be told better once
+    /// all units have run.
+    pub(crate) fn is_held_early(&self) -> bool {
         let held = |problem: &Problem| problem.reason == Reason::UpgradeHeld;
-        self.judged_early && self.problem.as_ref().is_some_and(held) && self.is_settled()
+        self.judged_early && self.problem.as_ref().is_some_and(held)
+    }
+
+    /// Whether that is to be told anew now.
+    pub(crate) fn is_to_be_judged_again(&self) -> bool {
+        self.is_held_early() && self.is_settled()
     }
 
     /// Objects that carry a unit's label.

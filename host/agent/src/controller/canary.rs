@@ -439,6 +439,10 @@ impl Controller {
         let problem = Problem::lasting(Reason::CanaryReturned, message);
         let known = self.drop_canary(name, RETURNED, &problem);
         self.tell_of_upgrade(name, known.as_ref(), Some(&problem), None);
+        // Of a newer one that was in trouble nothing is said any more.
+        if known.is_some() {
+            self.start_load(name);
+        }
     }
 
     /// Gives the version before to all units again, since a person wants that.

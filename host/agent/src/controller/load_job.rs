@@ -54,8 +54,6 @@ pub(super) struct Load {
     pub(super) words: Words,
     /// What runs.
     pub(super) running: Option<Arc<Active>>,
-    /// Whether it has run for all of its units.
-    pub(super) settled: bool,
     /// The version that some units run before all others, if there is one.
     pub(super) canary: Option<VersionId>,
     /// The token of a version that too many of them failed under, and what was said.
@@ -467,7 +465,6 @@ impl Load {
             ran_before: self.approval.asks.is_some(),
             spec: &self.policy,
             contributes: &self.contributes,
-            settled: self.settled,
             approved: self.words.approved.as_deref(),
         };
         let (found, result) = gates.check(&upgrade).await;

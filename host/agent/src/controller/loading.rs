@@ -103,8 +103,7 @@ impl Controller {
             .map(|(spec, _)| spec.clone())
             .unwrap_or_default();
         let running = plugin.stable().cloned();
-        let settled = plugin.is_settled();
-        plugin.judged_early = !settled;
+        plugin.judged_early = !plugin.is_settled();
         let canary = plugin.canary_version();
         let returned = plugin.returned();
         let current = plugin.active.as_ref().filter(|_| !plugin.outdated);
@@ -137,7 +136,6 @@ impl Controller {
             approval,
             words,
             running,
-            settled,
             canary,
             returned,
             current,
@@ -305,8 +303,10 @@ impl Controller {
         // The same component may be loaded again since a kind is served with another
         // scope: then the same answer is checked anew.
         self.runner.memo.forget_plugin(name);
-        // Another version may come to rest.
+        // Another version may come to rest, and what is known of a newer one was held against
+        // the one before.
         if let Some(plugin) = self.state.plugins.get_mut(name) {
+            plugin.judged_early = true;
             for unit in plugin.units.values_mut() {
                 unit.steps = Steps::default();
                 unit.set_caught_up(false);

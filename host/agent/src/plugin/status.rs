@@ -313,11 +313,13 @@ impl PluginState {
         let waiting = counts.total - counts.ready;
         let progress = match &self.problem {
             _ if self.is_suspended() => None,
-            Some(problem) if problem.retries || self.loading.is_some() => Some((
-                ConditionType::Reconciling,
-                problem.reason,
-                problem.message.clone(),
-            )),
+            Some(problem) if problem.retries || self.loading.is_some() || self.is_held_early() => {
+                Some((
+                    ConditionType::Reconciling,
+                    problem.reason,
+                    problem.message.clone(),
+                ))
+            }
             Some(problem) => Some((
                 ConditionType::Stalled,
                 problem.reason,

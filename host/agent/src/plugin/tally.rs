@@ -46,7 +46,7 @@ impl Tally {
         self.unheard.load(Relaxed) == 0
     }
 
-    /// Whether all whose primaries exist have come to an end under the version that runs.
+    /// Whether all whose primaries exist have run under the version that runs.
     pub(crate) fn all_caught_up(&self) -> bool {
         self.behind.load(Relaxed) == 0
     }
@@ -75,7 +75,7 @@ pub(crate) struct Course {
     pub(crate) health: Health,
     /// Whether it has run since the guard was made.
     pub(crate) heard: bool,
-    /// Whether it has run under the version that runs, and has nothing more to do at once.
+    /// Whether it has run under the version that runs, and does not run once more at once.
     pub(crate) caught_up: bool,
 }
 

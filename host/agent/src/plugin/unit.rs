@@ -116,7 +116,7 @@ impl UnitState {
         self.counted.set(Course { heard, ..course });
     }
 
-    /// Notes whether it has come to an end under the version that runs.
+    /// Notes whether it has run under the version that runs.
     pub(crate) fn set_caught_up(&mut self, caught_up: bool) {
         let course = self.counted.get();
         self.counted.set(Course {

@@ -457,3 +457,28 @@ async fn a_version_that_took_over_goes_on_whatever_was_said_before() {
     let loaded = world.plugin_condition("chameleon", "Loaded").await;
     assert_eq!(loaded.reason, "Running", "{loaded:?}");
 }
+
+/// What a newer version is held for is what it would do beyond the one that runs, which is
+/// another once the one that some units had first has all of them.
+#[tokio::test(start_paused = true)]
+async fn a_newer_version_is_held_against_the_one_that_passes() {
+    let objects = |count: usize, bytes: usize| {
+        upgrades::config(&json!({"do": "objects", "count": count, "bytes": bytes}))
+    };
+    let world = fleet_under(World::new().await, objects(2, 10)).await;
+    let canary = json!({"units": "30%", "seconds": 100});
+    upgrades::set_policy(&world, json!({"canary": canary, "maxChanged": 0})).await;
+    send(&world, objects(1, 10)).await;
+    is_at(&world, "Progressing", "Canary").await;
+    send(&world, objects(1, 20)).await;
+    let counts = async || {
+        let shadow = status(&world).await["shadow"].clone();
+        (shadow["changed"].as_u64(), shadow["deleted"].as_u64())
+    };
+    is_at(&world, "Progressing", "UpgradeHeld").await;
+    assert_eq!(counts().await, (Some(10), Some(7)));
+    // Long before anybody looks again by the clock.
+    world.wait(Duration::from_secs(101)).await;
+    is_at(&world, "Passed", "UpgradeHeld").await;
+    assert_eq!(counts().await, (Some(10), Some(0)));
+}
