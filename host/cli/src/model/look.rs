@@ -63,7 +63,7 @@ pub(super) async fn status(args: StatusArgs) -> anyhow::Result<ExitCode> {
     let fleet = Fleet::of(client.clone(), &args.place.namespace).await?;
     let deployment = fleet.get(&args.id)?;
     let mut standing = Standing::of(deployment);
-    if let Some(trouble) = trouble::of(&client, deployment).await {
+    if let Some(trouble) = trouble::of(&client, deployment).await? {
         standing.hindered_by(trouble);
     }
     match args.output {

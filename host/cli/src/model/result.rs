@@ -27,6 +27,8 @@ pub(super) struct Standing {
     dashboard_url: Option<String>,
 }
 
+/// The number of what passes, and is to be looked at.
+const WARNING: i64 = 2;
 /// The number of what is not known.
 const UNKNOWN: i64 = 3;
 
@@ -64,8 +66,13 @@ impl Standing {
         }
     }
 
-    /// Notes what the agent says is in the way, which no status tells.
+    /// Notes what the agent says is in the way, of which the plugin does not know: what passes
+    /// by its word is not as it is wanted.
     pub(super) fn hindered_by(&mut self, trouble: String) {
+        if self.status == "passing" {
+            "warning".clone_into(&mut self.status);
+            self.code = WARNING;
+        }
         self.message = format!("{}; the agent: {trouble}", self.message);
         self.trouble = Some(trouble);
     }
@@ -208,6 +215,10 @@ mod tests {
         hindered.hindered_by("ApplyFailed: no".to_owned());
         let result = hindered.result(Duration::ZERO);
         assert_eq!(result["data"]["agent"], "ApplyFailed: no");
+        assert_eq!(
+            (&result["status"], &result["statusCode"]),
+            (&json!("warning"), &json!(2))
+        );
         assert_eq!(result["msg"], format!("{told}; the agent: ApplyFailed: no"));
     }
 

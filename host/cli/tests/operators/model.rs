@@ -1,6 +1,8 @@
 //! `reeve model`, without an agent: what is asked for, and how it is answered.
 
 use super::Desk;
+use kube::api::{Patch, PatchParams};
+use reeve_it::NAMESPACE;
 use reeve_test_support::samples;
 use serde_json::{Value, json};
 
@@ -22,6 +24,30 @@ fn deployment(name: &str) -> Value {
         "apiVersion": "models.reeve.dev/v1alpha1", "kind": "ModelDeployment",
         "metadata": {"name": name, "namespace": "datarobot-mlops"},
     })
+}
+
+/// As the agent tells what it is refused.
+async fn refuse(desk: &Desk, name: &str) {
+    let found = desk.world.get(&deployment(name)).await.unwrap();
+    let unit = json!({
+        "apiVersion": "reeve.dev/v1alpha1", "kind": "Unit",
+        "metadata": {"name": "models-refused", "namespace": NAMESPACE},
+        "spec": {"plugin": "models", "primary": {
+            "apiVersion": "models.reeve.dev/v1alpha1", "kind": "ModelDeployment",
+            "namespace": "datarobot-mlops", "name": name, "uid": found["metadata"]["uid"],
+        }},
+    });
+    desk.world.apply(&unit).await;
+    let status = json!({"status": {"conditions": [{
+        "type": "Ready", "status": "False", "reason": "ApplyFailed",
+        "message": "Deployment datarobot-mlops/churn: denied by a webhook",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]}});
+    let api = desk.world.api(&unit);
+    let status = Patch::Merge(&status);
+    api.patch_status("models-refused", &PatchParams::default(), &status)
+        .await
+        .unwrap();
 }
 
 const MODEL: &str = "--model-id m1 --package-url https://app.datarobot.com/m1 --sha256 aa";
@@ -117,6 +143,10 @@ async fn standings_are_told_in_words_and_numbers() {
     assert_eq!((code, &result["data"]), (Some(0), &data));
     assert_eq!(result["statusCode"], 2);
     assert_eq!(desk.reeve("model status s").await.code, Some(1));
+    refuse(&desk, "churn").await;
+    let (code, result) = desk.json("model status churn").await;
+    let refused = json!("ApplyFailed: Deployment datarobot-mlops/churn: denied by a webhook");
+    assert_eq!((code, &result["data"]["agent"]), (Some(0), &refused));
     let (code, all) = desk.json("model list").await;
     assert_eq!((code, &all["status"]), (Some(0), &json!("unknown")));
     assert_eq!(all["data"]["deploymentsStatus"]["churn"]["state"], "ready");
