@@ -50,6 +50,9 @@ pub(super) struct RenderArgs {
     /// config.yaml of the plugin, such as pullSecret; role and places do not matter here
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Take a desired state without packs as meant, as spec.allowEmpty of the PackSet does
+    #[arg(long)]
+    allow_empty: bool,
     /// Print what Secrets hold
     #[arg(long)]
     show_secrets: bool,
@@ -119,6 +122,9 @@ struct Renderer {
     /// What all parts are told.
     config: Map<String, Value>,
     thought: Thought,
+    allow_empty: bool,
+    /// What the documents are called in that cluster, and the files that they are.
+    files: Vec<(String, String)>,
 }
 
 impl Renderer {
@@ -142,6 +148,7 @@ impl Renderer {
             config.remove(place);
         }
         let mut thought = Thought::default();
+        let mut files = Vec::new();
         let mut store = |path: &Path, name: &str, key: &str| -> anyhow::Result<()> {
             let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
             thought.put(json!({
@@ -149,6 +156,10 @@ impl Renderer {
                 "metadata": {"name": name, "namespace": NAMESPACE},
                 "data": {key: STANDARD.encode(text)},
             }));
+            files.push((
+                format!("Secret {NAMESPACE}/{name}, entry {key}"),
+                path.display().to_string(),
+            ));
             Ok(())
         };
         store(&args.configuration, "system-manager-config", CONFIGURATION)?;
@@ -172,6 +183,8 @@ impl Renderer {
             component: described.component,
             config,
             thought,
+            allow_empty: args.allow_empty,
+            files,
         })
     }
 
@@ -179,11 +192,11 @@ impl Renderer {
     async fn packs(mut self) -> anyhow::Result<Result<Vec<Rendered>, Refusal>> {
         let set = json!({
             "apiVersion": "packs.reeve.dev/v1alpha1", "kind": "PackSet",
-            "metadata": {"name": "packs"}, "spec": {"allowEmpty": true},
+            "metadata": {"name": "packs"}, "spec": {"allowEmpty": self.allow_empty},
         });
         let wanted = match self.part(DESIRED_STATE, &set).await? {
             Ok(wanted) => wanted,
-            Err(failure) => return Ok(Err(Refusal(vec![failure.to_string()]))),
+            Err(failure) => return Ok(Err(Refusal(vec![self.said(&failure)]))),
         };
         let mut rendered = Vec::new();
         let mut left = Vec::new();
@@ -208,7 +221,7 @@ impl Renderer {
                 match self.pack(&name, &pack).await? {
                     Ok(objects) => rendered.push(Rendered { name, objects }),
                     Err(failure) => {
-                        reasons.push(format!("pack {name}: {failure}"));
+                        reasons.push(format!("pack {name}: {}", self.said(&failure)));
                         waiting.push(pack);
                     }
                 }
@@ -221,6 +234,13 @@ impl Renderer {
             }
             left = waiting;
         }
+    }
+
+    /// What a part says, of files where it says what they are called in the cluster.
+    fn said(&self, failure: &Failure) -> String {
+        let said = failure.to_string();
+        let files = self.files.iter();
+        files.fold(said, |said, (place, file)| said.replace(place, file))
     }
 
     /// What all parts have for a pack. It is then thought to be there.

@@ -305,6 +305,17 @@ async fn packs_are_rendered_without_a_cluster() {
         said.err.contains("/packs/0/name: x: there is no such pack"),
         "{said:?}"
     );
+    // By the file that they have written, not by where the cluster would have it.
+    assert!(
+        said.err.contains("desired-state.json (s.json) "),
+        "{said:?}"
+    );
+    desk.file("s.json", br#"{"version": "0.1", "packs": []}"#);
+    let said = desk.reeve(render).await;
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("spec.allowEmpty"), "{said:?}");
+    let said = desk.reeve(&format!("{render} --allow-empty")).await;
+    said.is(0, "");
 }
 
 /// Neither has what nobody looks after nothing against it, nor is it applied.
