@@ -80,6 +80,11 @@ impl Image {
         })
     }
 
+    /// Whether it is this very image, whatever tag either has.
+    pub(crate) fn is_the_same_as(&self, other: &Self) -> bool {
+        (&self.repository, &self.digest) == (&other.repository, &other.digest)
+    }
+
     /// The same repository, by digest.
     pub(crate) fn at(&self, digest: Digest) -> Self {
         Self {

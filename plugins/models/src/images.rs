@@ -98,7 +98,7 @@ impl Images {
         let earlier = std::mem::take(&mut self.used);
         let earlier = earlier.into_iter().filter(|(image, _)| {
             let mut recorded = recorded.values();
-            recorded.all(|known| known.digest != image.digest)
+            recorded.all(|known| !known.is_the_same_as(image))
         });
         let earlier: Vec<_> = earlier.map(|(image, key)| (key, image, false)).collect();
         let recorded = recorded.into_iter().map(|(key, image)| (key, image, true));

@@ -24,11 +24,14 @@ struct Template {
     metadata: Metadata,
 }
 
-/// The image of a model that is put into `base`, under `key`.
+/// The image of a model that is put into `base`, under `key`. What a record names in another
+/// repository than the one that images are pushed to, no build has put there: a key is of one
+/// repository, and of a record anybody may be the author who writes ConfigMaps.
 pub(crate) fn image(
     model: &Model,
     base: &Image,
     key: &str,
+    repository: &Image,
     live: &Live,
     record: &Record,
 ) -> Option<Image> {
@@ -39,16 +42,26 @@ pub(crate) fn image(
     let serving = live.version.as_ref().filter(|version| version.key == key);
     serving
         .map(|version| version.image.clone())
-        .or_else(|| record.images.get(key).cloned())
+        .or_else(|| recorded(record, key, repository))
+}
+
+fn recorded(record: &Record, key: &str, repository: &Image) -> Option<Image> {
+    let image = record.images.get(key)?;
+    (image.repository == repository.repository).then(|| image.clone())
 }
 
 /// The image that others in the namespace have under a key: who wants it too, and is
 /// stopped perhaps, or whatever ReplicaSet is there to go back to. What neither has may be
 /// deleted by a retention policy.
-pub(crate) fn elsewhere(place: &Place, key: &str, cx: &Context) -> Result<Option<Image>, Failure> {
+pub(crate) fn elsewhere(
+    place: &Place,
+    key: &str,
+    repository: &Image,
+    cx: &Context,
+) -> Result<Option<Image>, Failure> {
     for record in Record::labelled(place, WANTS, key, cx)? {
-        if let Some(image) = record.images.get(key) {
-            return Ok(Some(image.clone()));
+        if let Some(image) = recorded(&record, key, repository) {
+            return Ok(Some(image));
         }
     }
     let query = place.labelled(REPLICA_SET, KEY, key).projection([

@@ -155,14 +155,16 @@ fn reconcile(primary: ModelDeployment, config: &Config, cx: &Context) -> Result<
             let mut losses = 0;
             let mut missing = Vec::new();
             let key = &target.key;
-            let mut image = known::image(&target.model, &target.base, key, &live, &record);
+            let repository = &target.repository;
+            let mut image =
+                known::image(&target.model, &target.base, key, repository, &live, &record);
             if image.is_none() {
                 named = LiveJob::named(&place, &target.job, key, &own, cx)?;
                 if let Some(found) = &named {
                     job = found.state(&found.pods(&place, cx)?);
                 }
                 if !matches!(job, JobState::Complete(_)) {
-                    image = known::elsewhere(&place, key, cx)?;
+                    image = known::elsewhere(&place, key, repository, cx)?;
                 }
             }
             if image.is_some() {

@@ -43,8 +43,13 @@ impl<'a> Specs<'a> {
                 needs.map(|need| self.wave(need)).fold(one.wave, i64::max)
             };
             let waves: Vec<i64> = self.0.iter().map(highest).collect();
+            let mut rises = false;
             for (one, wave) in self.0.iter_mut().zip(waves) {
+                rises |= one.wave != wave;
                 one.wave = wave;
+            }
+            if !rises {
+                return;
             }
         }
     }
