@@ -220,7 +220,7 @@ pub(crate) fn counts_of(captured: &Captured) -> Counts {
     counts
 }
 
-/// What tests in an output say that they have not done, and why; each thing once.
+/// What tests in an output say that they have not done, and why; each thing of a test once.
 pub(crate) fn skips_in(output: &str) -> BTreeSet<&str> {
     let said = output
         .lines()
@@ -291,16 +291,17 @@ mod tests {
 
     #[test]
     fn what_is_skipped_has_not_passed() {
-        let output = "SKIPPED: no definitions\n\
-            test a ... SKIPPED: no definitions\n\
+        let output = "SKIPPED: a: no definitions\n\
+            test a ... SKIPPED: a: no definitions\n\
             ok\n\
+            SKIPPED: b: no definitions\n\
             test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
         assert_eq!(
             skips_in(output),
-            BTreeSet::from(["SKIPPED: no definitions"])
+            BTreeSet::from(["SKIPPED: a: no definitions", "SKIPPED: b: no definitions"])
         );
         let counts = counts_of(&captured(output, None));
-        assert_eq!(counts.to_string(), "2 passed, 0 failed, 1 skipped");
+        assert_eq!(counts.to_string(), "1 passed, 0 failed, 2 skipped");
     }
 
     #[test]
