@@ -81,11 +81,6 @@ fn age(since: Option<Timestamp>, now: Timestamp) -> String {
     }
 }
 
-/// A message on one line that fits a table.
-fn on_one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

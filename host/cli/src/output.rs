@@ -37,6 +37,11 @@ fn write(output: &mut impl Write, text: impl Display) -> anyhow::Result<()> {
     }
 }
 
+/// A message, which may have several lines, on one.
+pub(crate) fn on_one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// An error with its causes, from the outermost to the root. Of what the API server answers it
 /// is its message: the rest is for programs.
 pub(crate) fn in_words(error: &anyhow::Error) -> String {

@@ -1,9 +1,10 @@
 //! `reeve get plugins`.
 
-use super::{ConnectionArgs, ListOutput, Readiness, age, on_one_line};
+use super::{ConnectionArgs, ListOutput, Readiness, age};
 use crate::columns::table;
 use crate::looking::print_json;
 use crate::output;
+use crate::output::on_one_line;
 use anyhow::Context as _;
 use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

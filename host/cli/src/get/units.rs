@@ -1,10 +1,11 @@
 //! `reeve get units`.
 
-use super::{ConnectionArgs, ListOutput, Readiness, age, on_one_line};
+use super::{ConnectionArgs, ListOutput, Readiness, age};
 use crate::columns::table;
 use crate::kinds;
 use crate::looking::print_json;
 use crate::output;
+use crate::output::on_one_line;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use k8s_openapi::jiff::Timestamp;

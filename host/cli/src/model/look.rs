@@ -86,7 +86,7 @@ pub(super) fn text(standings: &[Standing]) -> String {
                 one.status.clone(),
                 one.current.clone().unwrap_or_default(),
                 one.wanted.clone(),
-                one.message.split_whitespace().collect::<Vec<_>>().join(" "),
+                output::on_one_line(&one.message),
             ]
         })
         .collect();

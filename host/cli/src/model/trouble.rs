@@ -1,6 +1,7 @@
 //! What is in the way of a deployment that its status does not tell: the plugin says what it
 //! wants, and the agent what became of that.
 
+use crate::output::on_one_line;
 use anyhow::Context as _;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt as _};
@@ -53,8 +54,7 @@ fn told(units: &[Unit], deployment: &DynamicObject) -> Option<String> {
         let conditions = &unit.status.as_ref()?.conditions;
         let ready = conditions.iter().find(|one| one.type_ == "Ready")?;
         let is_amiss = ready.status != "True" && !TOLD.contains(&ready.reason.as_str());
-        let words: Vec<&str> = ready.message.split_whitespace().collect();
-        is_amiss.then(|| format!("{}: {}", ready.reason, words.join(" ")))
+        is_amiss.then(|| format!("{}: {}", ready.reason, on_one_line(&ready.message)))
     })
 }
 

@@ -78,8 +78,7 @@ impl Halt {
             true => "an earlier version runs",
             false => "it does not run",
         };
-        let message: Vec<&str> = self.message.split_whitespace().collect();
-        format!("{how}: {}", message.join(" "))
+        format!("{how}: {}", crate::output::on_one_line(&self.message))
     }
 }
 

@@ -290,8 +290,7 @@ fn after(status: &UnitStatus, plan: &str) -> After {
 
 /// What a condition says, on one line.
 fn said(ready: &Condition) -> String {
-    let message: Vec<&str> = ready.message.split_whitespace().collect();
-    format!("{}: {}", ready.reason, message.join(" "))
+    format!("{}: {}", ready.reason, output::on_one_line(&ready.message))
 }
 
 fn params() -> PatchParams {

@@ -6,6 +6,7 @@ use super::TargetArgs;
 use super::document::Document;
 use super::parts::{self, DESIRED_STATE, Part};
 use super::stored::Place;
+use crate::output::on_one_line;
 use anyhow::Context as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -17,7 +18,6 @@ use reeve_core::health::{Context, HealthStatus, health};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 pub(super) use warning::Warning;
-use warning::one_line;
 
 /// What an entry of the desired state says of a pack, as its object does.
 pub(super) const FIELDS: [&str; 7] = [
@@ -398,7 +398,7 @@ impl Trouble {
         Some(Self {
             plugin: unit.spec.plugin.clone(),
             reason: ready.reason.clone(),
-            message: one_line(&ready.message),
+            message: on_one_line(&ready.message),
             blocked_by: blocked.map(|blocked| json!(blocked)),
             plan: status.plan.filter(|_| waits).map(|plan| plan.id),
         })
@@ -425,7 +425,7 @@ impl Release {
         Self {
             name: format!("{namespace}/{}", object.name_any()),
             ready: health.status == HealthStatus::Healthy,
-            message: one_line(&message),
+            message: on_one_line(&message),
         }
     }
 }

@@ -287,7 +287,7 @@ fn schema_lines(schema: &Value) -> Vec<String> {
             let _ = write!(line, " ({kind}{needed})");
             let about = property["description"].as_str().unwrap_or_default();
             if let Some(sentence) = about.split(". ").next().filter(|text| !text.is_empty()) {
-                let sentence = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+                let sentence = crate::output::on_one_line(sentence);
                 let _ = write!(line, ": {}", sentence.trim_end_matches('.'));
             }
             printable(line)

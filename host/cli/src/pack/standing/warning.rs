@@ -1,6 +1,7 @@
 //! What is told of a pack that stands in nobody's way.
 
 use super::is_of;
+use crate::output::on_one_line;
 use crate::pack::parts::Part;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reeve_api::{ConditionType, Unit};
@@ -31,7 +32,7 @@ impl Warning {
         conditions.filter(|one| warns(one)).map(|condition| Self {
             plugin: unit.spec.plugin.clone(),
             condition: condition.type_.clone(),
-            message: one_line(&condition.message),
+            message: on_one_line(&condition.message),
         })
     }
 
@@ -53,9 +54,4 @@ fn warns(condition: &Condition) -> bool {
         ConditionType::Stalled,
     ];
     condition.status == "False" && !is_of_ready.into_iter().any(is)
-}
-
-/// A message, which may have several lines, as one.
-pub(super) fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
