@@ -13,6 +13,12 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r"(?m)^[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] ",
             "LOG ",
         ),
+        // Helm ends a watch once it has waited long enough. Where that meets the reading of
+        // an event, client-go logs it.
+        (
+            r#"(?m)^LOG "Warning: watch ended with error" .*\bcontext canceled\b.*(\n|\z)"#,
+            "",
+        ),
         (r"https://127\.0\.0\.1:\d+", "SERVER"),
         (r"\b127\.0\.0\.1:\d+", "SERVER"),
         (
@@ -103,6 +109,17 @@ fn chance_and_time_are_left_out() {
              Other  2s  web  well\n  Warning  ClusterIPNotAllocated  2s  x  repairing\n",
             "Events:\n  Type  Reason  Age  From  Message\n  ----  ------  ----  ----  -------\n  Normal  \
              Other  AGE  web  well\n",
+        ),
+        (
+            "W1128 03:59:01.000001   12345 reflector.go:343] \"Warning: watch ended with error\" \
+             type=\"/v1, Kind=ConfigMap\" err=\"unable to decode an event: context canceled\"\nnext\n",
+            "next\n",
+        ),
+        (
+            "W1128 03:59:01.000001   12345 reflector.go:343] \"Warning: watch ended with error\" \
+             type=\"/v1, Kind=ConfigMap\" err=\"too old resource version\"\n",
+            "LOG \"Warning: watch ended with error\" type=\"/v1, Kind=ConfigMap\" \
+             err=\"too old resource version\"\n",
         ),
         ("at 2026-01-02T03:04:05Z", "at TIME"),
         ("images/v1.2.3 5 items", "images/v1.2.3 5 items"),
