@@ -306,6 +306,8 @@ impl Stage {
             "--all",
             "--namespace",
             NAMESPACE,
+            // It would look at each of thousands, and nothing holds them.
+            "--wait=false",
         ];
         self.platform.cluster.kubectl(&units)?;
         for tenant in tenants.iter().filter(|tenant| tenant.has_gitea()) {
