@@ -161,7 +161,8 @@ impl Agent {
             reports: reports.clone(),
             cluster: cluster.clone(),
             plugins: own.plugins.spec().resource.clone(),
-            units: own.units.spec().resource.clone(),
+            units: own.units.spec().clone(),
+            store: store.clone(),
             recorder,
             namespace: namespace.clone(),
         };

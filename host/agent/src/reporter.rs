@@ -6,21 +6,26 @@
 
 mod begun;
 mod names;
+mod pause;
 mod plugins;
+mod units;
 
 use crate::problem::chain;
 use crate::secret_names::Remembered;
 use begun::Begun;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use k8s_openapi::jiff::Timestamp;
-use names::{Names, Writing};
+use names::Names;
 use parking_lot::Mutex;
+use pause::Pause;
 use reeve_api::{KeptSecret, PluginStatus, UnitSpec, UnitStatus};
 use reeve_cluster::{
-    Apply, Cluster, Delete, Event, EventKind, Preconditions, Recorder, Resource, WriteError,
+    Apply, Cluster, Event, EventKind, Preconditions, Recorder, Resource, Store, WatchSpec,
+    WriteError,
 };
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
-use reeve_core::waves::Propagation;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -30,6 +35,10 @@ use tokio::time::Instant;
 
 /// Field manager of what the agent writes in its own name.
 const FIELD_MANAGER: &str = "reeve";
+
+/// Reports that are written at once, each about something else. Whoever is about to make an
+/// outside effect waits for one, and most of the time for the API server's disk.
+const WRITES_AT_ONCE: usize = 4;
 
 /// A `Unit` that is refused this often in a row is not just in somebody's way.
 const REFUSALS: u32 = 3;
@@ -105,7 +114,8 @@ struct Pending {
     /// What was written last: the next one after it has its turn, so that one
     /// that cannot be written does not hold up the others.
     last: Option<About>,
-    writing: bool,
+    /// What is being written. A newer report about the same thing waits for its end.
+    writing: BTreeSet<About>,
     /// Whether somebody else is the one who reports.
     muted: bool,
     /// What was last said of each unit that something is said of: one for each
@@ -275,16 +285,18 @@ impl Reports {
     /// Whether everything has been written.
     pub(crate) fn is_idle(&self) -> bool {
         let pending = self.0.pending.lock();
-        pending.reports.is_empty() && !pending.writing
+        pending.reports.is_empty() && pending.writing.is_empty()
     }
 
+    /// The next report that is to be written. Nothing is lost where nobody waits for it any
+    /// more.
     async fn take(&self) -> (About, Report) {
         loop {
             let due = {
                 let mut pending = self.0.pending.lock();
                 match pending.next(Instant::now()) {
                     Ok(next) => {
-                        pending.writing = true;
+                        pending.writing.insert(next.0.clone());
                         return next;
                     }
                     Err(due) => due,
@@ -323,7 +335,7 @@ impl Reports {
     /// Ends a write that succeeded, or is not to be tried again.
     fn written(&self, about: &About) {
         let mut pending = self.0.pending.lock();
-        pending.writing = false;
+        pending.writing.remove(about);
         let failed = pending.failed.remove(about);
         if failed.is_some_and(|failed| failed.problem.is_some()) {
             self.0.refused.notify_one();
@@ -335,7 +347,7 @@ impl Reports {
     /// be tried again after its own delay, if the `problem` is its own.
     fn failed(&self, about: About, report: Report, problem: Option<String>) {
         let mut pending = self.0.pending.lock();
-        pending.writing = false;
+        pending.writing.remove(&about);
         if !pending.muted {
             let attempts = pending.attempts(&about) + 1;
             let delay = match &problem {
@@ -395,7 +407,9 @@ impl Pending {
             .filter(|about| self.reports.contains_key(about))
             .collect();
         let until = |about: &About| self.failed.get(about).map(|failed| failed.until);
-        let is_due = |about: &&About| until(about).is_none_or(|until| until <= now);
+        let is_free = |about: &&About| !self.writing.contains(*about);
+        let is_due =
+            |about: &&About| is_free(about) && until(about).is_none_or(|until| until <= now);
         let first = awaited
             .iter()
             .find(is_due)
@@ -411,7 +425,10 @@ impl Pending {
                 self.last = Some(about.clone());
                 Ok((about, report))
             }
-            None => Err(self.reports.keys().filter_map(until).min()),
+            None => {
+                let free = self.reports.keys().filter(is_free);
+                Err(free.filter_map(until).min())
+            }
         }
     }
 }
@@ -432,46 +449,61 @@ fn is_about_one(error: &WriteError) -> bool {
 /// them would take.
 const EVENT_ATTEMPTS: u32 = 3;
 
-/// Writes reports, one after another, until it is dropped.
+/// Writes reports until it is dropped, [`WRITES_AT_ONCE`] at a time.
 pub(crate) struct Reporter {
     pub(crate) reports: Reports,
     pub(crate) cluster: Cluster,
     pub(crate) plugins: Resource,
-    pub(crate) units: Resource,
+    pub(crate) units: Arc<WatchSpec>,
+    pub(crate) store: Store,
     pub(crate) recorder: Recorder,
     pub(crate) namespace: Arc<str>,
 }
 
 impl Reporter {
     pub(crate) async fn run(self) {
-        let mut failures = 0;
+        let mut pause = Pause::default();
+        let mut under_way = FuturesUnordered::new();
         loop {
-            let (about, report) = self.reports.take().await;
-            match self.write(&about, &report).await {
-                Ok(()) => {
-                    failures = 0;
-                    self.reports.written(&about);
+            let next = async {
+                pause.over().await;
+                self.reports.take().await
+            };
+            tokio::select! {
+                (about, report) = next, if under_way.len() < WRITES_AT_ONCE => {
+                    let began = Instant::now();
+                    let this = &self;
+                    under_way.push(async move {
+                        let written = this.write(&about, &report).await;
+                        (about, report, began, written)
+                    });
                 }
-                // Whoever leads now reports.
-                Err(error) if error.is_not_leader() => self.reports.written(&about),
-                Err(error) => {
-                    let problem = chain(&error);
-                    tracing::warn!(?about, %problem, "report not written");
-                    let one = is_about_one(&error);
-                    let vain = one || self.reports.attempts(&about) >= EVENT_ATTEMPTS;
-                    if matches!(report, Report::Event(_)) && vain {
-                        self.reports.written(&about);
-                    } else {
-                        self.reports.failed(about, report, one.then_some(problem));
+                Some((about, report, began, written)) = under_way.next() => {
+                    match written.as_ref().map_err(is_about_one) {
+                        Ok(()) | Err(true) => pause = Pause::default(),
+                        Err(false) => pause.failed(began, self.cluster.told_to_wait(None)),
                     }
-                    if one {
-                        failures = 0;
-                    } else {
-                        failures += 1;
-                        let due = Instant::now() + Backoff::CONNECTION.delay(failures, 1.0);
-                        let told = self.cluster.told_to_wait(None);
-                        tokio::time::sleep_until(told.map_or(due, |told| told.max(due))).await;
-                    }
+                    self.ended(about, report, written);
+                }
+            }
+        }
+    }
+
+    /// Takes note of the end of a write.
+    fn ended(&self, about: About, report: Report, written: Result<(), WriteError>) {
+        match written {
+            Ok(()) => self.reports.written(&about),
+            // Whoever leads now reports.
+            Err(error) if error.is_not_leader() => self.reports.written(&about),
+            Err(error) => {
+                let problem = chain(&error);
+                tracing::warn!(?about, %problem, "report not written");
+                let one = is_about_one(&error);
+                let vain = one || self.reports.attempts(&about) >= EVENT_ATTEMPTS;
+                if matches!(report, Report::Event(_)) && vain {
+                    self.reports.written(&about);
+                } else {
+                    self.reports.failed(about, report, one.then_some(problem));
                 }
             }
         }
@@ -486,40 +518,6 @@ impl Reporter {
             }
             (_, Report::Event(report)) => self.write_event(report).await,
             _ => Ok(()),
-        }
-    }
-
-    /// Brings a `Unit` object to what is said and remembered of the unit.
-    async fn write_about_unit(
-        &self,
-        name: &str,
-        said: Option<&UnitReport>,
-    ) -> Result<(), WriteError> {
-        let (writing, names) = self.reports.0.pending.lock().names.writing(name, said);
-        match writing {
-            Writing::Nothing => Ok(()),
-            Writing::Write(report) => {
-                self.write_unit(name, &report).await?;
-                let mut pending = self.reports.0.pending.lock();
-                pending.names.written(name, names, said.is_none());
-                pending.begun.written(name, &report.status);
-                drop(pending);
-                self.reports.0.remembered.notify_waiters();
-                Ok(())
-            }
-            Writing::Delete => {
-                let delete = Delete {
-                    resource: &self.units,
-                    namespace: Some(&self.namespace),
-                    name,
-                    uid: None,
-                    resource_version: None,
-                    propagation: Propagation::Background,
-                    dry_run: false,
-                    identity: None,
-                };
-                self.cluster.delete(delete).await.map(drop)
-            }
         }
     }
 
@@ -544,22 +542,6 @@ impl Reporter {
             at: SystemTime::from(*at),
         };
         self.recorder.record(&event).await.map(drop)
-    }
-
-    async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), WriteError> {
-        let spec = body(&self.units, name, "spec", &json!(report.spec));
-        let applied = self.cluster.apply(self.apply(&self.units, name, &spec));
-        // Whoever waits for the unit compares this with the object's own.
-        let generation = applied.await?.generation();
-        let mut status = report.status.clone();
-        for condition in &mut status.conditions {
-            condition.observed_generation = generation;
-        }
-        let status = body(&self.units, name, "status", &json!(status));
-        let written = self
-            .cluster
-            .apply_status(self.apply(&self.units, name, &status));
-        written.await.map(drop)
     }
 
     fn apply<'a>(&'a self, resource: &'a Resource, name: &'a str, body: &'a Value) -> Apply<'a> {
@@ -590,6 +572,7 @@ fn body(resource: &Resource, name: &str, field: &str, value: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt as _;
 
     fn unit(name: &str) -> About {
         About::Unit(name.to_owned())
@@ -644,6 +627,39 @@ mod tests {
         reports.written(&about);
         assert!(reports.is_idle());
         assert_eq!(reports.attempts(&unit("bad")), 0);
+    }
+
+    #[tokio::test]
+    async fn only_one_report_about_a_thing_is_written_at_once() {
+        let reports = Reports::default();
+        put(&reports, "a");
+        assert_eq!(reports.take().await.0, unit("a"));
+        put(&reports, "a");
+        let none = reports.take().now_or_never();
+        assert!(none.is_none(), "{none:?}");
+        put(&reports, "b");
+        assert_eq!(reports.take().await.0, unit("b"));
+        reports.written(&unit("a"));
+        assert!(!reports.is_idle());
+        assert_eq!(reports.take().await.0, unit("a"));
+        reports.written(&unit("a"));
+        assert!(!reports.is_idle(), "the other is being written");
+        reports.written(&unit("b"));
+        assert!(reports.is_idle());
+    }
+
+    /// One that failed before and is tried again is no reason to look again and again
+    /// whether it may be.
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_the_end_of_a_write_waits_for_no_time() {
+        let reports = Reports::default();
+        put(&reports, "a");
+        let (about, report) = reports.take().await;
+        reports.failed(about, report, Some("no".to_owned()));
+        assert_eq!(reports.take().await.0, unit("a"));
+        put(&reports, "a");
+        let due = reports.0.pending.lock().next(Instant::now());
+        assert!(matches!(due, Err(None)), "{due:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -89,7 +89,7 @@ impl Reports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reporter::Writing;
+    use crate::reporter::names::Writing;
     use futures::FutureExt as _;
     use reeve_api::UnitSpec;
 

@@ -81,6 +81,14 @@ impl AgentProcess {
             .await
     }
 
+    /// Waits until it has written so often for plugins, and returns how long that took from
+    /// its start.
+    pub(super) async fn written(&mut self, times: usize) -> Result<Duration> {
+        let what = format!("{times} writes have succeeded");
+        self.until(&what, "/metrics", |metrics| good_writes(metrics) >= times)
+            .await
+    }
+
     /// Runs of units that have ended since its start.
     pub(super) async fn runs(&self) -> Result<usize> {
         Ok(runs(&self.metrics().await?))
@@ -143,8 +151,7 @@ impl AgentProcess {
     pub(super) async fn writes(&self) -> Result<(usize, usize)> {
         let metrics = self.metrics().await?;
         let all: usize = sum(&metrics, "reeve_writes_total", "");
-        let good: usize = sum(&metrics, "reeve_writes_total", "result=\"success\"");
-        Ok((all, all - good))
+        Ok((all, all - good_writes(&metrics)))
     }
 
     /// Seconds that a processor worked for calls of a plugin since its start, for the plugin
@@ -168,6 +175,10 @@ impl AgentProcess {
 /// Units that are ready, of all plugins.
 fn ready(metrics: &str) -> usize {
     sum(metrics, "reeve_units", "state=\"ready\"")
+}
+
+fn good_writes(metrics: &str) -> usize {
+    sum(metrics, "reeve_writes_total", "result=\"success\"")
 }
 
 fn runs(metrics: &str) -> usize {

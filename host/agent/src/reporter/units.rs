@@ -1,0 +1,87 @@
+//! Writing `Unit` objects.
+
+use super::names::Writing;
+use super::{Reporter, UnitReport, body};
+use reeve_api::UnitSpec;
+use reeve_cluster::{Delete, WriteError};
+use reeve_core::waves::Propagation;
+use serde_json::json;
+
+impl Reporter {
+    /// Brings a `Unit` object to what is said and remembered of the unit.
+    pub(super) async fn write_about_unit(
+        &self,
+        name: &str,
+        said: Option<&UnitReport>,
+    ) -> Result<(), WriteError> {
+        let (writing, names) = self.reports.0.pending.lock().names.writing(name, said);
+        match writing {
+            Writing::Nothing => Ok(()),
+            Writing::Write(report) => {
+                self.write_unit(name, &report).await?;
+                let mut pending = self.reports.0.pending.lock();
+                pending.names.written(name, names, said.is_none());
+                pending.begun.written(name, &report.status);
+                drop(pending);
+                self.reports.0.remembered.notify_waiters();
+                Ok(())
+            }
+            Writing::Delete => {
+                let delete = Delete {
+                    resource: &self.units.resource,
+                    namespace: Some(&self.namespace),
+                    name,
+                    uid: None,
+                    resource_version: None,
+                    propagation: Propagation::Background,
+                    dry_run: false,
+                    identity: None,
+                };
+                self.cluster.delete(delete).await.map(drop)
+            }
+        }
+    }
+
+    async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), WriteError> {
+        // What changes is almost always the status alone.
+        if let Some(generation) = self.generation_with(name, &report.spec) {
+            match self.write_unit_status(name, report, Some(generation)).await {
+                Err(WriteError::Absent { .. }) => {}
+                written => return written,
+            }
+        }
+        let units = &self.units.resource;
+        let spec = body(units, name, "spec", &json!(report.spec));
+        let applied = self.cluster.apply(self.apply(units, name, &spec)).await?;
+        let generation = applied.generation();
+        // So that no earlier spec is taken for the one that it has.
+        self.store.observe(applied);
+        self.write_unit_status(name, report, generation).await
+    }
+
+    /// The generation of a `Unit` object, as the watch has it, if it has this spec.
+    fn generation_with(&self, name: &str, spec: &UnitSpec) -> Option<i64> {
+        let snapshot = self.store.snapshot();
+        let found = snapshot.get_in(&self.units, Some(&self.namespace), name);
+        let found = found.found()?;
+        let is_same = found.value().get("spec") == Some(&json!(spec));
+        found.generation().filter(|_| is_same)
+    }
+
+    async fn write_unit_status(
+        &self,
+        name: &str,
+        report: &UnitReport,
+        generation: Option<i64>,
+    ) -> Result<(), WriteError> {
+        // Whoever waits for the unit compares this with the object's own.
+        let mut status = report.status.clone();
+        for condition in &mut status.conditions {
+            condition.observed_generation = generation;
+        }
+        let units = &self.units.resource;
+        let status = body(units, name, "status", &json!(status));
+        let apply = self.apply(units, name, &status);
+        self.cluster.apply_status(apply).await.map(drop)
+    }
+}
