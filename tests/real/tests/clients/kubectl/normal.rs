@@ -13,10 +13,10 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r"(?m)^[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] ",
             "LOG ",
         ),
-        // Helm ends a watch once it has waited long enough. Where that meets the reading of
-        // an event, client-go logs it.
+        // Clients end a watch once they have waited long enough. Where that meets the reading
+        // of an event, or the watch was a short one, client-go may log it.
         (
-            r#"(?m)^LOG "Warning: watch ended with error" .*\bcontext canceled\b.*(\n|\z)"#,
+            r#"(?m)^LOG "Warning: watch ended with error" .*\b(context canceled|very short watch)\b.*(\n|\z)"#,
             "",
         ),
         (r"https://127\.0\.0\.1:\d+", "SERVER"),
@@ -114,6 +114,11 @@ fn chance_and_time_are_left_out() {
             "W1128 03:59:01.000001   12345 reflector.go:343] \"Warning: watch ended with error\" \
              type=\"/v1, Kind=ConfigMap\" err=\"unable to decode an event: context canceled\"\nnext\n",
             "next\n",
+        ),
+        (
+            "W1128 03:59:01.000001   12345 reflector.go:343] \"Warning: watch ended with error\" \
+             err=\"very short watch: watch lasted less than a second\"\n",
+            "",
         ),
         (
             "W1128 03:59:01.000001   12345 reflector.go:343] \"Warning: watch ended with error\" \
