@@ -37,7 +37,8 @@ use tokio::time::Instant;
 const FIELD_MANAGER: &str = "reeve";
 
 /// Reports that are written at once, each about something else. Whoever is about to make an
-/// outside effect waits for one, and most of the time for the API server's disk.
+/// outside effect waits for one, and most of the time for the API server's disk. After a
+/// failure one is enough to find out whether others would succeed.
 const WRITES_AT_ONCE: usize = 4;
 
 /// A `Unit` that is refused this often in a row is not just in somebody's way.
@@ -465,12 +466,16 @@ impl Reporter {
         let mut pause = Pause::default();
         let mut under_way = FuturesUnordered::new();
         loop {
+            let room = match pause.is_in_doubt() {
+                true => 1,
+                false => WRITES_AT_ONCE,
+            };
             let next = async {
                 pause.over().await;
                 self.reports.take().await
             };
             tokio::select! {
-                (about, report) = next, if under_way.len() < WRITES_AT_ONCE => {
+                (about, report) = next, if under_way.len() < room => {
                     let began = Instant::now();
                     let this = &self;
                     under_way.push(async move {
@@ -479,9 +484,12 @@ impl Reporter {
                     });
                 }
                 Some((about, report, began, written)) = under_way.next() => {
-                    match written.as_ref().map_err(is_about_one) {
-                        Ok(()) | Err(true) => pause = Pause::default(),
-                        Err(false) => pause.failed(began, self.cluster.told_to_wait(None)),
+                    match &written {
+                        Err(error) if error.is_not_leader() => {}
+                        Err(error) if !is_about_one(error) => {
+                            pause.failed(began, self.cluster.told_to_wait(None));
+                        }
+                        _ => pause.answered(began),
                     }
                     self.ended(about, report, written);
                 }

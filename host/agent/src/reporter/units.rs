@@ -3,7 +3,7 @@
 use super::names::Writing;
 use super::{Reporter, UnitReport, body};
 use reeve_api::UnitSpec;
-use reeve_cluster::{Delete, WriteError};
+use reeve_cluster::{Delete, Object, WriteError};
 use reeve_core::waves::Propagation;
 use serde_json::json;
 
@@ -47,25 +47,25 @@ impl Reporter {
         if let Some(generation) = self.generation_with(name, &report.spec) {
             match self.write_unit_status(name, report, Some(generation)).await {
                 Err(WriteError::Absent { .. }) => {}
-                written => return written,
+                // The watch lags behind: somebody has changed it, or made it anew.
+                Ok(now) if with_spec(&now, &report.spec) != Some(generation) => {}
+                written => return written.map(drop),
             }
         }
         let units = &self.units.resource;
         let spec = body(units, name, "spec", &json!(report.spec));
         let applied = self.cluster.apply(self.apply(units, name, &spec)).await?;
         let generation = applied.generation();
-        // So that no earlier spec is taken for the one that it has.
         self.store.observe(applied);
-        self.write_unit_status(name, report, generation).await
+        let written = self.write_unit_status(name, report, generation).await;
+        written.map(drop)
     }
 
     /// The generation of a `Unit` object, as the watch has it, if it has this spec.
     fn generation_with(&self, name: &str, spec: &UnitSpec) -> Option<i64> {
         let snapshot = self.store.snapshot();
         let found = snapshot.get_in(&self.units, Some(&self.namespace), name);
-        let found = found.found()?;
-        let is_same = found.value().get("spec") == Some(&json!(spec));
-        found.generation().filter(|_| is_same)
+        with_spec(&*found.found()?, spec)
     }
 
     async fn write_unit_status(
@@ -73,7 +73,7 @@ impl Reporter {
         name: &str,
         report: &UnitReport,
         generation: Option<i64>,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Object, WriteError> {
         // Whoever waits for the unit compares this with the object's own.
         let mut status = report.status.clone();
         for condition in &mut status.conditions {
@@ -82,6 +82,12 @@ impl Reporter {
         let units = &self.units.resource;
         let status = body(units, name, "status", &json!(status));
         let apply = self.apply(units, name, &status);
-        self.cluster.apply_status(apply).await.map(drop)
+        self.cluster.apply_status(apply).await
     }
+}
+
+/// The generation of an object, if it has this spec.
+fn with_spec(unit: &Object, spec: &UnitSpec) -> Option<i64> {
+    let is_same = unit.value().get("spec") == Some(&json!(spec));
+    unit.generation().filter(|_| is_same)
 }
