@@ -55,5 +55,6 @@ mod story;
 mod swap;
 mod told;
 mod true_kinds;
+mod unit_objects;
 mod upgrades;
 mod widgets;
