@@ -6,19 +6,20 @@
 
 mod begun;
 mod names;
+mod pace;
 mod pause;
+mod pending;
 mod plugins;
 mod units;
 
 use crate::problem::chain;
 use crate::secret_names::Remembered;
-use begun::Begun;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use k8s_openapi::jiff::Timestamp;
-use names::Names;
 use parking_lot::Mutex;
 use pause::Pause;
+use pending::{Failed, Pending};
 use reeve_api::{KeptSecret, PluginStatus, UnitSpec, UnitStatus};
 use reeve_cluster::{
     Apply, Cluster, Event, EventKind, Preconditions, Recorder, Resource, Store, WatchSpec,
@@ -27,7 +28,7 @@ use reeve_cluster::{
 use reeve_core::ObjectReference;
 use reeve_core::backoff::Backoff;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
@@ -72,7 +73,7 @@ pub(crate) struct UnitReport {
 }
 
 /// What a report is about; a newer one takes the place of an older.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum About {
     Plugin(String),
     Unit(String),
@@ -95,43 +96,6 @@ struct Shared {
     refused: Notify,
 }
 
-/// Attempts at one report that did not succeed.
-#[derive(Debug)]
-struct Failed {
-    /// How many there were in a row.
-    attempts: u32,
-    /// When there is to be the next.
-    until: Instant,
-    /// What is wrong with this one, if it is not the API server that is.
-    problem: Option<String>,
-}
-
-#[derive(Default)]
-struct Pending {
-    reports: BTreeMap<About, Report>,
-    /// Those that were tried in vain. A newer report about the same thing has no better
-    /// chances.
-    failed: BTreeMap<About, Failed>,
-    /// What was written last: the next one after it has its turn, so that one
-    /// that cannot be written does not hold up the others.
-    last: Option<About>,
-    /// What is being written. A newer report about the same thing waits for its end.
-    writing: BTreeSet<About>,
-    /// Whether somebody else is the one who reports.
-    muted: bool,
-    /// What was last said of each unit that something is said of: one for each
-    /// `Unit` object that should exist.
-    units: HashMap<String, Box<UnitReport>>,
-    /// With which status a `Plugin` object was made, until the next report about it.
-    made: BTreeMap<String, PluginStatus>,
-    /// Secrets that units have.
-    names: Names,
-    /// Those who wait until effects are written.
-    begun: Begun,
-    /// Whether it is the turn of those for whom nobody waits.
-    others_are_next: bool,
-}
-
 impl Reports {
     /// Hands in a report. It replaces an unwritten one about the same thing.
     pub(crate) fn put(&self, about: About, report: Report) {
@@ -139,13 +103,7 @@ impl Reports {
         if pending.muted {
             return;
         }
-        if let (About::Unit(name), Report::Unit(report)) = (&about, &report) {
-            match report {
-                Some(report) => pending.units.insert(name.clone(), report.clone()),
-                None => pending.units.remove(name),
-            };
-        }
-        pending.reports.insert(about, report);
+        pending.put(about, report);
         drop(pending);
         self.0.arrived.notify_one();
     }
@@ -155,11 +113,7 @@ impl Reports {
     pub(crate) fn mute(&self) {
         let mut pending = self.0.pending.lock();
         pending.muted = true;
-        pending.reports.clear();
-        pending.failed.clear();
-        pending.units.clear();
-        pending.made.clear();
-        pending.begun.clear();
+        pending.clear();
         drop(pending);
         self.0.remembered.notify_waiters();
     }
@@ -174,8 +128,11 @@ impl Reports {
         self.0.pending.lock().muted = false;
     }
 
-    /// Waits until everything has been written.
+    /// Waits until everything has been written, from now on without any delay that is for the
+    /// sake of the API server.
     pub(crate) async fn idle(&self) {
+        self.0.pending.lock().hurry();
+        self.0.arrived.notify_one();
         while !self.is_idle() {
             self.0.done.notified().await;
         }
@@ -184,15 +141,14 @@ impl Reports {
     /// Says again what was last said of a unit, whose `Unit` object is gone. Where
     /// the agent itself deleted it, there is nothing to say.
     pub(crate) fn repeat_unit(&self, name: &str) {
-        let (said, remembers) = {
-            let mut pending = self.0.pending.lock();
-            let said = pending.units.get(name).cloned();
-            // Whoever reports has seen to it.
-            let muted = pending.muted;
-            (said, pending.names.lost(name, muted))
-        };
-        if said.is_some() || remembers {
-            self.put(About::Unit(name.to_owned()), Report::Unit(said));
+        let mut pending = self.0.pending.lock();
+        // Whoever reports has seen to it.
+        let muted = pending.muted;
+        let remembers = pending.names.lost(name, muted);
+        if !muted && (remembers || pending.units.contains_key(name)) {
+            pending.say_again(name);
+            drop(pending);
+            self.0.arrived.notify_one();
         }
     }
 
@@ -280,13 +236,12 @@ impl Reports {
     pub(crate) fn len(&self) -> usize {
         let pending = self.0.pending.lock();
         let said = pending.units.len() + pending.names.len();
-        said + pending.reports.len() + pending.begun.len()
+        said + pending.len()
     }
 
     /// Whether everything has been written.
     pub(crate) fn is_idle(&self) -> bool {
-        let pending = self.0.pending.lock();
-        pending.reports.is_empty() && pending.writing.is_empty()
+        self.0.pending.lock().is_idle()
     }
 
     /// The next report that is to be written. Nothing is lost where nobody waits for it any
@@ -296,10 +251,7 @@ impl Reports {
             let due = {
                 let mut pending = self.0.pending.lock();
                 match pending.next(Instant::now()) {
-                    Ok(next) => {
-                        pending.writing.insert(next.0.clone());
-                        return next;
-                    }
+                    Ok(next) => return next,
                     Err(due) => due,
                 }
             };
@@ -336,9 +288,7 @@ impl Reports {
     /// Ends a write that succeeded, or is not to be tried again.
     fn written(&self, about: &About) {
         let mut pending = self.0.pending.lock();
-        pending.writing.remove(about);
-        let failed = pending.failed.remove(about);
-        if failed.is_some_and(|failed| failed.problem.is_some()) {
+        if pending.written(about) {
             self.0.refused.notify_one();
         }
         self.0.done.notify_one();
@@ -348,8 +298,9 @@ impl Reports {
     /// be tried again after its own delay, if the `problem` is its own.
     fn failed(&self, about: About, report: Report, problem: Option<String>) {
         let mut pending = self.0.pending.lock();
-        pending.writing.remove(&about);
-        if !pending.muted {
+        if pending.muted {
+            pending.no_longer_writes(&about);
+        } else {
             let attempts = pending.attempts(&about) + 1;
             let delay = match &problem {
                 Some(_) => Backoff::CONNECTION.delay(attempts, 1.0),
@@ -362,8 +313,7 @@ impl Reports {
                 problem,
             };
             let text = failed.problem.clone();
-            let before = pending.failed.insert(about.clone(), failed);
-            pending.reports.entry(about).or_insert(report);
+            let before = pending.put_back(about, report, failed);
             // Who listens looks at all that failed: it is told of news alone.
             let told = before.filter(|before| before.attempts >= REFUSALS);
             let told = told.and_then(|before| before.problem);
@@ -377,60 +327,6 @@ impl Reports {
     /// How often a report was tried in vain.
     fn attempts(&self, about: &About) -> u32 {
         self.0.pending.lock().attempts(about)
-    }
-}
-
-impl Pending {
-    /// Has a `Unit` object written with what was last said, unless it is to be anyway.
-    fn say_again(&mut self, object: &str) {
-        let said = self.units.get(object).cloned();
-        let about = About::Unit(object.to_owned());
-        self.reports.entry(about).or_insert(Report::Unit(said));
-    }
-
-    fn attempts(&self, about: &About) -> u32 {
-        self.failed.get(about).map_or(0, |failed| failed.attempts)
-    }
-
-    /// The next report that is due, or else when one will be, if there is any.
-    fn next(&mut self, now: Instant) -> Result<(About, Report), Option<Instant>> {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let after = self.last.as_ref().map_or(Unbounded, Excluded);
-        let later = self.reports.range((after, Unbounded));
-        let others = later.chain(&self.reports).map(|(about, _)| about);
-        // Each keeps a run from going on, and takes turns with the others: those who wait
-        // may come without end.
-        let awaited = self
-            .begun
-            .awaited()
-            .map(|object| About::Unit(object.clone()));
-        let awaited: Vec<About> = awaited
-            .filter(|about| self.reports.contains_key(about))
-            .collect();
-        let until = |about: &About| self.failed.get(about).map(|failed| failed.until);
-        let is_free = |about: &&About| !self.writing.contains(*about);
-        let is_due =
-            |about: &&About| is_free(about) && until(about).is_none_or(|until| until <= now);
-        let first = awaited
-            .iter()
-            .find(is_due)
-            .filter(|_| !self.others_are_next);
-        let about = match first {
-            Some(about) => Some(about.clone()),
-            None => others.clone().find(is_due).cloned(),
-        };
-        self.others_are_next = first.is_some();
-        let next = about.and_then(|about| self.reports.remove_entry(&about));
-        match next {
-            Some((about, report)) => {
-                self.last = Some(about.clone());
-                Ok((about, report))
-            }
-            None => {
-                let free = self.reports.keys().filter(is_free);
-                Err(free.filter_map(until).min())
-            }
-        }
     }
 }
 

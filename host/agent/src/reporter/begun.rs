@@ -78,7 +78,7 @@ impl Reports {
             };
             pending.units.insert(object.to_owned(), said.clone());
             let about = About::Unit(object.to_owned());
-            pending.reports.insert(about, Report::Unit(Some(said)));
+            pending.place(about, Report::Unit(Some(said)), false);
             pending.begun.wait(object, actions)
         };
         self.0.arrived.notify_one();

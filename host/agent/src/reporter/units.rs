@@ -1,11 +1,11 @@
 //! Writing `Unit` objects.
 
 use super::names::Writing;
-use super::{Reporter, UnitReport, body};
+use super::{About, Reporter, UnitReport, body};
 use reeve_api::UnitSpec;
 use reeve_cluster::{Delete, Object, WriteError};
 use reeve_core::waves::Propagation;
-use serde_json::json;
+use serde_json::{Value, json};
 
 impl Reporter {
     /// Brings a `Unit` object to what is said and remembered of the unit.
@@ -43,13 +43,19 @@ impl Reporter {
     }
 
     async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), WriteError> {
-        // What changes is almost always the status alone.
-        if let Some(generation) = self.generation_with(name, &report.spec) {
+        // What changes is almost always the status alone, and often not even that.
+        if let Some((generation, status)) = self.seen_with(name, &report.spec) {
+            // Of what failed before nobody knows what came of it.
+            let about = About::Unit(name.to_owned());
+            let is_known = self.reports.attempts(&about) == 0;
+            if is_known && status == Some(status_at(report, Some(generation))) {
+                return Ok(());
+            }
             match self.write_unit_status(name, report, Some(generation)).await {
                 Err(WriteError::Absent { .. }) => {}
                 // The watch lags behind: somebody has changed it, or made it anew.
-                Ok(now) if with_spec(&now, &report.spec) != Some(generation) => {}
-                written => return written.map(drop),
+                Ok(now) if generation_with(&now, &report.spec) != Some(generation) => {}
+                written => return written.map(|now| self.store.observe(now)),
             }
         }
         let units = &self.units.resource;
@@ -58,14 +64,19 @@ impl Reporter {
         let generation = applied.generation();
         self.store.observe(applied);
         let written = self.write_unit_status(name, report, generation).await;
-        written.map(drop)
+        written.map(|now| self.store.observe(now))
     }
 
-    /// The generation of a `Unit` object, as the watch has it, if it has this spec.
-    fn generation_with(&self, name: &str, spec: &UnitSpec) -> Option<i64> {
+    /// The generation of a `Unit` object and its status, as far as the watch or an answer has
+    /// told, if it has this spec.
+    fn seen_with(&self, name: &str, spec: &UnitSpec) -> Option<(i64, Option<Value>)> {
         let snapshot = self.store.snapshot();
         let found = snapshot.get_in(&self.units, Some(&self.namespace), name);
-        with_spec(&*found.found()?, spec)
+        let found = found.found()?;
+        let mut value = found.value();
+        let generation = found.generation()?;
+        let is_same = value.get("spec") == Some(&json!(spec));
+        is_same.then(|| (generation, value.get_mut("status").map(Value::take)))
     }
 
     async fn write_unit_status(
@@ -74,20 +85,25 @@ impl Reporter {
         report: &UnitReport,
         generation: Option<i64>,
     ) -> Result<Object, WriteError> {
-        // Whoever waits for the unit compares this with the object's own.
-        let mut status = report.status.clone();
-        for condition in &mut status.conditions {
-            condition.observed_generation = generation;
-        }
         let units = &self.units.resource;
-        let status = body(units, name, "status", &json!(status));
+        let status = body(units, name, "status", &status_at(report, generation));
         let apply = self.apply(units, name, &status);
         self.cluster.apply_status(apply).await
     }
 }
 
+/// The status of an object with that generation: whoever waits for the unit compares it with
+/// the object's own.
+fn status_at(report: &UnitReport, generation: Option<i64>) -> Value {
+    let mut status = report.status.clone();
+    for condition in &mut status.conditions {
+        condition.observed_generation = generation;
+    }
+    json!(status)
+}
+
 /// The generation of an object, if it has this spec.
-fn with_spec(unit: &Object, spec: &UnitSpec) -> Option<i64> {
+fn generation_with(unit: &Object, spec: &UnitSpec) -> Option<i64> {
     let is_same = unit.value().get("spec") == Some(&json!(spec));
     unit.generation().filter(|_| is_same)
 }

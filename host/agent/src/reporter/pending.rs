@@ -1,0 +1,369 @@
+//! Reports that are to be written, and which of them is the next.
+
+use super::begun::Begun;
+use super::names::Names;
+use super::pace::{Pace, differ_in_words};
+use super::{About, Report, UnitReport};
+use reeve_api::PluginStatus;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tokio::time::Instant;
+
+/// Attempts at one report that did not succeed.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// How many there were in a row.
+    pub(super) attempts: u32,
+    /// When there is to be the next.
+    pub(super) until: Instant,
+    /// What is wrong with this one, if it is not the API server that is.
+    pub(super) problem: Option<String>,
+}
+
+/// All that is to be written.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// The newest of each. Each is either due, or its turn comes later.
+    reports: BTreeMap<About, Report>,
+    /// Those that may be written as soon as no older one about the same thing is.
+    due: BTreeSet<About>,
+    /// When it is the turn of the others.
+    later: Later,
+    /// Those that were tried in vain. A newer report about the same thing has no better
+    /// chances.
+    pub(super) failed: BTreeMap<About, Failed>,
+    /// What was written last: the next one after it has its turn, so that one
+    /// that cannot be written does not hold up the others.
+    last: Option<About>,
+    /// What is being written. A newer report about the same thing waits for its end.
+    writing: BTreeSet<About>,
+    /// Whether somebody else is the one who reports.
+    pub(super) muted: bool,
+    /// Whether somebody waits until everything is written.
+    hurried: bool,
+    /// Which units were written just now.
+    pace: Pace,
+    /// What was last said of each unit that something is said of: one for each
+    /// `Unit` object that should exist.
+    pub(super) units: HashMap<String, Box<UnitReport>>,
+    /// With which status a `Plugin` object was made, until the next report about it.
+    pub(super) made: BTreeMap<String, PluginStatus>,
+    /// Secrets that units have.
+    pub(super) names: Names,
+    /// Those who wait until effects are written.
+    pub(super) begun: Begun,
+    /// Whether it is the turn of those for whom nobody waits.
+    others_are_next: bool,
+}
+
+/// Whose turn comes when.
+#[derive(Debug, Default)]
+struct Later {
+    at: BTreeMap<About, Instant>,
+    order: BTreeSet<(Instant, About)>,
+}
+
+impl Later {
+    fn put(&mut self, about: About, at: Instant) {
+        self.take(&about);
+        self.at.insert(about.clone(), at);
+        self.order.insert((at, about));
+    }
+
+    fn take(&mut self, about: &About) {
+        if let Some((about, at)) = self.at.remove_entry(about) {
+            self.order.remove(&(at, about));
+        }
+    }
+
+    /// One whose turn has come.
+    fn take_due(&mut self, now: Instant) -> Option<About> {
+        let first = self.order.first().is_some_and(|(at, _)| *at <= now);
+        let (_, about) = first.then(|| self.order.pop_first()).flatten()?;
+        self.at.remove(&about);
+        Some(about)
+    }
+}
+
+impl Pending {
+    /// Takes a report in, in the place of an older one about the same thing.
+    pub(super) fn put(&mut self, about: About, report: Report) {
+        let mut can_wait = false;
+        if let (About::Unit(name), Report::Unit(report)) = (&about, &report) {
+            let before = match report {
+                Some(report) => self.units.insert(name.clone(), report.clone()),
+                None => self.units.remove(name),
+            };
+            if let (Some(before), Some(report)) = (before, report) {
+                can_wait = differ_in_words(&before, report);
+            }
+        }
+        self.place(about, report, can_wait);
+    }
+
+    /// Has a report written, at once unless it `can_wait`, or was tried in vain.
+    pub(super) fn place(&mut self, about: About, report: Report, can_wait: bool) {
+        let replaced = self.reports.insert(about.clone(), report).is_some();
+        // What it replaces could not wait.
+        if replaced && self.due.contains(&about) {
+            return;
+        }
+        let now = Instant::now();
+        let rests = match can_wait && !self.hurried {
+            true => self.pace.rests_until(&about, now),
+            false => None,
+        };
+        let failed = self.failed.get(&about).map(|failed| failed.until);
+        self.turn(about, rests.max(failed), now);
+    }
+
+    /// Says when it is the turn of a report.
+    fn turn(&mut self, about: About, at: Option<Instant>, now: Instant) {
+        self.due.remove(&about);
+        self.later.take(&about);
+        match at.filter(|at| now < *at) {
+            Some(at) => self.later.put(about, at),
+            None => drop(self.due.insert(about)),
+        }
+    }
+
+    /// Has a `Unit` object written with what was last said, unless it is to be anyway.
+    pub(super) fn say_again(&mut self, object: &str) {
+        let said = self.units.get(object).cloned();
+        self.place(About::Unit(object.to_owned()), Report::Unit(said), false);
+    }
+
+    /// Lets nothing wait that could, from now on.
+    pub(super) fn hurry(&mut self) {
+        self.hurried = true;
+        self.pace.clear();
+        let now = Instant::now();
+        for about in self.reports.keys().cloned().collect::<Vec<_>>() {
+            let failed = self.failed.get(&about).map(|failed| failed.until);
+            self.turn(about, failed, now);
+        }
+    }
+
+    /// Forgets what is not written.
+    pub(super) fn clear(&mut self) {
+        self.reports.clear();
+        self.due.clear();
+        self.later = Later::default();
+        self.failed.clear();
+        self.pace.clear();
+        self.units.clear();
+        self.made.clear();
+        self.begun.clear();
+    }
+
+    /// How many reports are not written.
+    pub(super) fn len(&self) -> usize {
+        self.reports.len() + self.begun.len()
+    }
+
+    /// Whether everything has been written.
+    pub(super) fn is_idle(&self) -> bool {
+        self.reports.is_empty() && self.writing.is_empty()
+    }
+
+    pub(super) fn attempts(&self, about: &About) -> u32 {
+        self.failed.get(about).map_or(0, |failed| failed.attempts)
+    }
+
+    /// The next report that is due, which is being written then, or else when one will be, if
+    /// there is any.
+    pub(super) fn next(&mut self, now: Instant) -> Result<(About, Report), Option<Instant>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        while let Some(about) = self.later.take_due(now) {
+            self.due.insert(about);
+        }
+        let is_free = |about: &&About| !self.writing.contains(*about);
+        // Each keeps a run from going on, and takes turns with the others: those who wait
+        // may come without end.
+        let awaited = self.begun.awaited();
+        let mut awaited = awaited.map(|object| About::Unit(object.clone()));
+        let first = match self.others_are_next {
+            true => None,
+            false => awaited.find(|about| self.due.contains(about) && is_free(&about)),
+        };
+        let after = self.last.as_ref().map_or(Unbounded, Excluded);
+        let mut others = self.due.range((after, Unbounded)).chain(&self.due);
+        self.others_are_next = first.is_some();
+        let about = first.or_else(|| others.find(is_free).cloned());
+        let next = about.and_then(|about| self.reports.remove_entry(&about));
+        let Some((about, report)) = next else {
+            let next = self.later.order.iter();
+            let mut next = next.filter(|(_, about)| is_free(&about));
+            return Err(next.next().map(|(at, _)| *at));
+        };
+        self.due.remove(&about);
+        self.last = Some(about.clone());
+        self.writing.insert(about.clone());
+        Ok((about, report))
+    }
+
+    /// Ends a write that succeeded, or is not to be tried again. Returns whether it had failed
+    /// before for a reason of its own.
+    pub(super) fn written(&mut self, about: &About) -> bool {
+        self.writing.remove(about);
+        if matches!(about, About::Unit(_)) {
+            self.pace.written(about, Instant::now());
+        }
+        let failed = self.failed.remove(about);
+        failed.is_some_and(|failed| failed.problem.is_some())
+    }
+
+    /// Ends a write that failed. The report is put back unless there is a newer one, to be tried
+    /// again then. Returns how it had failed before.
+    pub(super) fn put_back(
+        &mut self,
+        about: About,
+        report: Report,
+        failed: Failed,
+    ) -> Option<Failed> {
+        let until = failed.until;
+        self.writing.remove(&about);
+        let before = self.failed.insert(about.clone(), failed);
+        self.reports.entry(about.clone()).or_insert(report);
+        self.turn(about, Some(until), Instant::now());
+        before
+    }
+
+    /// Notes that a write is over.
+    pub(super) fn no_longer_writes(&mut self, about: &About) {
+        self.writing.remove(about);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Reports;
+    use super::super::pace::INTERVAL;
+    use super::*;
+    use futures::FutureExt as _;
+    use reeve_api::{UnitSpec, UnitStatus, condition};
+    use std::time::Duration;
+
+    fn unit(name: &str) -> About {
+        About::Unit(name.to_owned())
+    }
+
+    fn put(reports: &Reports, name: &str, reason: &str, message: &str) {
+        let at = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
+        let (reason, message) = (reason.to_owned(), message.to_owned());
+        let report = UnitReport {
+            spec: UnitSpec::default(),
+            status: UnitStatus {
+                conditions: vec![condition("Ready", "False", reason, message, None, at)],
+                ..UnitStatus::default()
+            },
+        };
+        reports.put(unit(name), Report::Unit(Some(Box::new(report))));
+    }
+
+    /// Writes what is next, and says the message of it and when that was.
+    async fn write(reports: &Reports, start: Instant) -> (String, Duration) {
+        let (about, report) = reports.take().await;
+        reports.written(&about);
+        let Report::Unit(Some(said)) = report else {
+            panic!("{report:?}");
+        };
+        (said.status.conditions[0].message.clone(), start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn words_wait_for_their_time_and_news_do_not() {
+        let reports = Reports::default();
+        let start = Instant::now();
+        let mut written = Vec::new();
+        for second in 0_u64..11 {
+            put(&reports, "a", "Waiting", &second.to_string());
+            put(
+                &reports,
+                "b",
+                if second == 2 { "Failed" } else { "Waiting" },
+                "b",
+            );
+            while let Some(one) = write(&reports, start).now_or_never() {
+                written.push(one);
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        let of = |which: &dyn Fn(&str) -> bool| {
+            let of = written.iter().filter(|(message, _)| which(message));
+            of.map(|(_, at)| at.as_secs()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&|message| message != "b"), [0, 5, 10]);
+        // It fails, and waits again; then nothing is new.
+        assert_eq!(of(&|message| message == "b"), [0, 2, 3, 8]);
+        assert_eq!(
+            write(&reports, start).await,
+            ("b".to_owned(), Duration::from_secs(13))
+        );
+        // What is written is the newest.
+        put(&reports, "a", "Waiting", "older");
+        put(&reports, "a", "Waiting", "newest");
+        assert_eq!(write(&reports, start).await.0, "newest");
+        assert_eq!(start.elapsed(), INTERVAL * 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_waits_when_all_is_to_be_written() {
+        let reports = Reports::default();
+        let start = Instant::now();
+        put(&reports, "a", "Waiting", "first");
+        write(&reports, start).await;
+        put(&reports, "a", "Waiting", "second");
+        assert!(reports.take().now_or_never().is_none());
+        let idle = reports.idle();
+        tokio::pin!(idle);
+        assert!(idle.as_mut().now_or_never().is_none());
+        assert_eq!(write(&reports, start).await.0, "second");
+        idle.await;
+        put(&reports, "a", "Waiting", "third");
+        assert_eq!(write(&reports, start).await.0, "third");
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    /// What is gone is made anew at once, and who waits for what is written waits for nothing
+    /// else.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_waited_for_does_not_wait() {
+        let reports = Reports::default();
+        let start = Instant::now();
+        for message in ["first", "second"] {
+            put(&reports, "a", "Waiting", message);
+            if message == "first" {
+                write(&reports, start).await;
+            }
+        }
+        reports.repeat_unit("a");
+        assert_eq!(write(&reports, start).await.0, "second");
+        put(&reports, "a", "Waiting", "third");
+        let said = reports.said("a").unwrap();
+        let recorded = reports.record_effects("a", said);
+        tokio::pin!(recorded);
+        assert!(recorded.as_mut().now_or_never().is_none());
+        assert_eq!(write(&reports, start).await.0, "third");
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_and_could_wait_is_tried_when_both_are_over() {
+        let reports = Reports::default();
+        put(&reports, "a", "Waiting", "first");
+        let (about, report) = reports.take().await;
+        reports.failed(about, report, Some("no".to_owned()));
+        put(&reports, "a", "Waiting", "second");
+        assert!(
+            reports.take().now_or_never().is_none(),
+            "it was refused just now"
+        );
+        let (about, report) = reports.take().await;
+        let Report::Unit(Some(said)) = report else {
+            panic!("{report:?}");
+        };
+        assert_eq!(said.status.conditions[0].message, "second");
+        reports.written(&about);
+        assert!(reports.is_idle());
+    }
+}
