@@ -3,15 +3,16 @@
 
 use crate::converge::agent;
 use crate::figure::{Figures, median};
+use crate::postgres::{CONNECTIONS, connect};
 use crate::setup::guest;
 use crate::world::{AGENT, NAMESPACE, World, apply, grantee, profile_name};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bytes::Bytes;
 use futures::future::try_join_all;
 use reeve_core::grant;
 use reeve_engine::{Compiler, Engine, EngineConfig};
+use reeve_outside::Secret;
 use reeve_outside::scram::verifier;
-use reeve_outside::{Roots, Secret};
 use reeve_real::Postgres;
 use reeve_sim::{Config, Server};
 use reeve_test_support::http::Certificate;
@@ -21,16 +22,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio_postgres::Client;
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 const PROFILES: usize = 200;
 const ROUNDS: u32 = 8;
 const PLUGIN: &str = "envoy";
 const PASSWORD: &str = "of the administrator";
 const SECRET: &str = "postgres-admin";
-
-/// Connections of the bare loop: as many as calls of one plugin may be outside at once.
-const CONNECTIONS: usize = 4;
 
 /// Deletes what the tenants have.
 const CLEAR: &str = r"
@@ -129,7 +126,7 @@ async fn by_loop(outside: &Arc<Outside>) -> Result<f64> {
     let begun = Instant::now();
     let next = AtomicUsize::new(0);
     let connections = (0..CONNECTIONS).map(|_| async {
-        let client = outside.connect().await?;
+        let client = connect(outside.server.port(), &outside.roots, PASSWORD).await?;
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= PROFILES {
@@ -162,22 +159,6 @@ async fn make(client: &Client, profile: &str) -> Result<()> {
 }
 
 impl Outside {
-    async fn connect(&self) -> Result<Client> {
-        let tls = MakeRustlsConnect::new(Roots::Only(self.roots.clone()).client()?);
-        let mut config = tokio_postgres::Config::new();
-        config
-            .host("localhost")
-            .port(self.server.port())
-            .user(Postgres::ADMIN)
-            .password(PASSWORD)
-            .dbname("postgres")
-            .ssl_mode(tokio_postgres::config::SslMode::Require);
-        let (client, connection) = config.connect(tls).await.context("connecting")?;
-        // It ends when the client does, and who uses that is told why.
-        tokio::spawn(connection);
-        Ok(client)
-    }
-
     async fn clear(self: &Arc<Self>) -> Result<()> {
         let outside = self.clone();
         tokio::task::spawn_blocking(move || outside.server.admin(CLEAR)).await??;

@@ -17,6 +17,7 @@ mod isolation;
 mod load;
 mod memory;
 mod packs;
+mod postgres;
 mod process;
 mod readers;
 mod replay;

@@ -161,6 +161,11 @@ impl Platform {
         &self.certificate.pem
     }
 
+    /// The password of those who administer the database servers.
+    pub fn admin_password(&self) -> &str {
+        &self.admin_password
+    }
+
     /// The key that the storage accounts have.
     pub fn storage_key(&self) -> &str {
         &self.storage_key

@@ -1,13 +1,15 @@
 //! Five hundred Profiles with all plugins at once, as their chart installs them, among the
 //! servers that they need: what it takes to converge them, and to hold them.
 //!
-//! A bare loop sends what the plugins apply and nothing more: no database is made for it,
-//! no container, and nobody is asked about buckets. So what the agent takes beyond it
-//! includes what PostgreSQL and the storage take, on the same machine.
+//! A bare loop sends what the plugins apply, and makes the same databases and containers by the
+//! same statements and requests beside that, each kind with as many at once as the agent. It
+//! knows beforehand what all of them are, asks nobody about buckets, and writes nothing down.
 //!
-//! Both are measured until all is applied. Units are ready later, when kube-controller-manager
+//! Both are measured until all is applied and made. Units are ready later, when kube-controller-manager
 //! has bound their claims, whoever has made them: it sends twenty requests a second
 //! (`--kube-api-qps`).
+
+mod outside;
 
 use super::agent::AgentProcess;
 use super::{MIB, SETTLING, scaled};
@@ -17,6 +19,7 @@ use crate::process::client;
 use crate::setup::spread;
 use crate::world::{Wanted, Watched};
 use anyhow::{Context as _, Result, ensure};
+use outside::Outside;
 use reeve_cluster::{Cluster, Delete};
 use reeve_core::GroupVersionKind;
 use reeve_core::ownership::{PLUGIN_LABEL, field_manager};
@@ -63,6 +66,15 @@ struct Stage {
     kinds: Vec<String>,
 }
 
+/// What is done, by the agent and by a bare loop.
+struct Work {
+    applies: Arc<[Wanted]>,
+    outside: Outside,
+    /// How many units are ready then.
+    units: usize,
+    tenants: Vec<Tenant>,
+}
+
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let definitions = match absent() {
         Ok(folder) => folder,
@@ -75,8 +87,15 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let stage = Stage::set(&definitions, &tenants).await?;
     let (agent, units) = stage.first().await?;
     let applies: Arc<[Wanted]> = block_in_place(|| stage.applies())?.into();
+    let outside = block_in_place(|| Outside::of(&stage.platform, &tenants))?;
     drop(agent);
-    let agent = stage.converge(figures, &applies, units, &tenants).await?;
+    let work = Work {
+        applies,
+        outside,
+        units,
+        tenants,
+    };
+    let agent = stage.converge(figures, &work).await?;
     hold(figures, &agent).await?;
     drop(agent);
     block_in_place(move || drop(stage));
@@ -225,13 +244,8 @@ impl Stage {
 
     /// The agent and a bare loop in turns. Leaves the world converged, and the agent that
     /// did it.
-    async fn converge(
-        &self,
-        figures: &mut Figures,
-        applies: &Arc<[Wanted]>,
-        units: usize,
-        tenants: &[Tenant],
-    ) -> Result<AgentProcess> {
+    async fn converge(&self, figures: &mut Figures, work: &Work) -> Result<AgentProcess> {
+        let Work { applies, .. } = work;
         let profiles = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
         let sending = BareLoop {
             watches: vec![Watched {
@@ -243,12 +257,12 @@ impl Stage {
         };
         let mut all = [const { Vec::new() }; 3];
         let agent = loop {
-            self.clear(applies, tenants).await?;
-            let bare = self.bare(&sending)?;
-            self.clear(applies, tenants).await?;
+            self.clear(work).await?;
+            let bare = self.bare(&sending, &work.outside).await?;
+            self.clear(work).await?;
             let mut agent = self.start_agent()?;
             let full = agent.written(applies.len()).await?.as_secs_f64();
-            agent.converged(units).await?;
+            agent.converged(work.units).await?;
             sleep(SETTLING).await;
             let round = [bare, full, full / bare];
             for (all, one) in all.iter_mut().zip(round) {
@@ -259,9 +273,13 @@ impl Stage {
             }
         };
         let [bare, full, ratio] = all.map(|mut all| median(&mut all));
-        let what = format!("platform: bare loop, {} applies, median", applies.len());
+        let (databases, containers) = work.outside.counts();
+        let what = format!(
+            "platform: bare loop, {} applies, {databases} databases, {containers} containers, median",
+            applies.len()
+        );
         figures.plain(&what, bare, "s");
-        let count = tenants.len();
+        let (count, units) = (work.tenants.len(), work.units);
         let what = format!("platform: agent, {count} Profiles, all plugins, {units} units");
         figures.plain(&what, full, "s");
         let what = "platform: agent / bare loop, median of the rounds";
@@ -269,16 +287,22 @@ impl Stage {
         Ok(agent)
     }
 
-    fn bare(&self, work: &BareLoop) -> Result<f64> {
-        block_in_place(|| {
-            let mut process = BareProcess::start(&self.kubeconfig, work)?;
-            Ok(process.run()?.as_secs_f64())
-        })
+    /// Seconds until both are over.
+    async fn bare(&self, sending: &BareLoop, outside: &Outside) -> Result<f64> {
+        let mut process = block_in_place(|| BareProcess::start(&self.kubeconfig, sending))?;
+        let begun = Instant::now();
+        let sent = tokio::task::spawn_blocking(move || process.run());
+        outside.make().await?;
+        sent.await??;
+        Ok(begun.elapsed().as_secs_f64())
     }
 
     /// Nothing is left of what plugins have made, databases included; containers of blobs
     /// stay.
-    async fn clear(&self, applies: &Arc<[Wanted]>, tenants: &[Tenant]) -> Result<()> {
+    async fn clear(&self, work: &Work) -> Result<()> {
+        let Work {
+            applies, tenants, ..
+        } = work;
         let shared = (self.admin.clone(), applies.clone());
         let delete = move |(admin, applies): (Cluster, Arc<[Wanted]>), number: usize| async move {
             let reference = &applies[number].reference;
