@@ -152,6 +152,12 @@ impl Reports {
         }
     }
 
+    /// Says again what was last said of a unit, whose `Unit` object somebody has changed.
+    pub(crate) fn put_unit_right(&self, name: &str) {
+        self.0.pending.lock().put_right(name);
+        self.0.arrived.notify_one();
+    }
+
     /// Takes up which Secrets a `Unit` object remembers. While somebody else reports, that
     /// is what there is to know; else what was told of it here is newer.
     pub(crate) fn recall(&self, found: Remembered) {
@@ -286,9 +292,9 @@ impl Reports {
     }
 
     /// Ends a write that succeeded, or is not to be tried again.
-    fn written(&self, about: &About) {
+    fn written(&self, about: &About, sent: bool) {
         let mut pending = self.0.pending.lock();
-        if pending.written(about) {
+        if pending.written(about, sent) {
             self.0.refused.notify_one();
         }
         self.0.done.notify_one();
@@ -394,18 +400,18 @@ impl Reporter {
     }
 
     /// Takes note of the end of a write.
-    fn ended(&self, about: About, report: Report, written: Result<(), WriteError>) {
+    fn ended(&self, about: About, report: Report, written: Result<bool, WriteError>) {
         match written {
-            Ok(()) => self.reports.written(&about),
+            Ok(sent) => self.reports.written(&about, sent),
             // Whoever leads now reports.
-            Err(error) if error.is_not_leader() => self.reports.written(&about),
+            Err(error) if error.is_not_leader() => self.reports.written(&about, false),
             Err(error) => {
                 let problem = chain(&error);
                 tracing::warn!(?about, %problem, "report not written");
                 let one = is_about_one(&error);
                 let vain = one || self.reports.attempts(&about) >= EVENT_ATTEMPTS;
                 if matches!(report, Report::Event(_)) && vain {
-                    self.reports.written(&about);
+                    self.reports.written(&about, true);
                 } else {
                     self.reports.failed(about, report, one.then_some(problem));
                 }
@@ -413,15 +419,18 @@ impl Reporter {
         }
     }
 
-    async fn write(&self, about: &About, report: &Report) -> Result<(), WriteError> {
+    /// Writes a report, and says whether there was anything to send.
+    async fn write(&self, about: &About, report: &Report) -> Result<bool, WriteError> {
         match (about, report) {
-            (About::Plugin(name), Report::Plugin(status)) => self.write_plugin(name, status).await,
+            (About::Plugin(name), Report::Plugin(status)) => {
+                self.write_plugin(name, status).await.map(|()| true)
+            }
             (About::Unit(name), Report::Unit(said)) => {
                 let said = said.as_deref();
                 self.write_about_unit(name, said).await
             }
-            (_, Report::Event(report)) => self.write_event(report).await,
-            _ => Ok(()),
+            (_, Report::Event(report)) => self.write_event(report).await.map(|()| true),
+            _ => Ok(false),
         }
     }
 
@@ -499,7 +508,7 @@ mod tests {
             let (about, report) = reports.take().await;
             match about == unit("bad") {
                 true => reports.failed(about.clone(), report, Some("no".to_owned())),
-                false => reports.written(&about),
+                false => reports.written(&about, true),
             }
             order.push((about, start.elapsed()));
             if round == 4 {
@@ -528,7 +537,7 @@ mod tests {
         assert!(!reports.is_idle());
         // Once it succeeds, it begins anew.
         let (about, _) = reports.take().await;
-        reports.written(&about);
+        reports.written(&about, true);
         assert!(reports.is_idle());
         assert_eq!(reports.attempts(&unit("bad")), 0);
     }
@@ -543,12 +552,12 @@ mod tests {
         assert!(none.is_none(), "{none:?}");
         put(&reports, "b");
         assert_eq!(reports.take().await.0, unit("b"));
-        reports.written(&unit("a"));
+        reports.written(&unit("a"), true);
         assert!(!reports.is_idle());
         assert_eq!(reports.take().await.0, unit("a"));
-        reports.written(&unit("a"));
+        reports.written(&unit("a"), true);
         assert!(!reports.is_idle(), "the other is being written");
-        reports.written(&unit("b"));
+        reports.written(&unit("b"), true);
         assert!(reports.is_idle());
     }
 

@@ -47,6 +47,9 @@ impl Controller {
                 if let Some(remembered) = Remembered::of(unit) {
                     self.recall(remembered);
                 }
+                if !change.own_write {
+                    self.reports.put_unit_right(&name);
+                }
                 self.state.unit_objects.insert(name);
             } else {
                 self.state.unit_objects.remove(&name);

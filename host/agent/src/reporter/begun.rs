@@ -36,6 +36,12 @@ impl Begun {
         awaited.map(|(object, _)| object)
     }
 
+    /// Whether somebody waits until that object is written.
+    pub(super) fn is_awaited(&self, object: &str) -> bool {
+        let awaited = self.0.get(object);
+        awaited.is_some_and(|awaited| !awaited.told.is_closed())
+    }
+
     /// Notes that an object was written.
     pub(super) fn written(&mut self, object: &str, status: &UnitStatus) {
         let awaited = self.0.get(object);
@@ -125,7 +131,7 @@ mod tests {
         };
         pending.begun.written(name, &written.status);
         drop(pending);
-        reports.written(&about);
+        reports.written(&about, true);
         (about, *written)
     }
 

@@ -70,6 +70,12 @@ impl Names {
         kept.is_some_and(|kept| names.is_subset(&kept.written))
     }
 
+    /// Whether an object has names that are written nowhere.
+    pub(super) fn is_behind(&self, object: &str) -> bool {
+        let kept = self.0.get(object);
+        kept.is_some_and(|kept| !kept.names.is_subset(&kept.written))
+    }
+
     /// Forgets all names but these. Returns whether that is news.
     pub(super) fn retain(&mut self, object: &str, names: &BTreeSet<KeptSecret>) -> bool {
         let Some(kept) = self.0.get_mut(object) else {

@@ -5,7 +5,8 @@
 //! the API server has better things to do.
 
 use super::{About, UnitReport};
-use reeve_api::UnitStatus;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use reeve_api::{SyncStatus, UnitStatus};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -49,32 +50,54 @@ impl Pace {
 /// Whether two reports of a unit tell the same but for the words: the messages of conditions,
 /// and which object is waited for.
 pub(super) fn differ_in_words(one: &UnitReport, other: &UnitReport) -> bool {
-    one.spec == other.spec && essence(&one.status) == essence(&other.status)
+    // A new field belongs below, or is words.
+    let UnitStatus {
+        digest,
+        failures,
+        sync,
+        plan,
+        actions,
+        secrets,
+        conditions,
+    } = &one.status;
+    let status = &other.status;
+    let (of_one, of_other) = (conditions.iter(), status.conditions.iter());
+    one.spec == other.spec
+        && (digest, failures) == (&status.digest, &status.failures)
+        && (plan, actions, secrets) == (&status.plan, &status.actions, &status.secrets)
+        && sync.as_ref().map(without_words) == status.sync.as_ref().map(without_words)
+        && of_one.map(kind_of).eq(of_other.map(kind_of))
 }
 
-fn essence(status: &UnitStatus) -> UnitStatus {
-    let mut status = status.clone();
-    for condition in &mut status.conditions {
-        condition.message.clear();
-    }
-    let blocked = status
-        .sync
-        .as_mut()
-        .and_then(|sync| sync.blocked_by.as_mut());
-    if let Some(blocked) = blocked {
+fn without_words(sync: &SyncStatus) -> SyncStatus {
+    let mut sync = sync.clone();
+    if let Some(blocked) = &mut sync.blocked_by {
         blocked.object.clear();
         blocked.status.clear();
         blocked.reason.clear();
         blocked.since = None;
     }
-    status
+    sync
+}
+
+/// What a condition says, but for its message. It has another time where its status is another.
+fn kind_of(condition: &Condition) -> (&str, &str, &str) {
+    let Condition {
+        type_,
+        status,
+        reason,
+        message: _,
+        last_transition_time: _,
+        observed_generation: _,
+    } = condition;
+    (type_, status, reason)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use k8s_openapi::jiff::Timestamp;
-    use reeve_api::{BlockedBy, SyncStatus, UnitSpec, condition};
+    use reeve_api::{BlockedBy, UnitSpec, condition};
 
     fn report(reason: &str, message: &str, wave: i64, object: &str) -> UnitReport {
         let at = Timestamp::UNIX_EPOCH;

@@ -2,7 +2,7 @@
 
 use super::begun::Begun;
 use super::names::Names;
-use super::pace::{Pace, differ_in_words};
+use super::pace::{INTERVAL, Pace, differ_in_words};
 use super::{About, Report, UnitReport};
 use reeve_api::PluginStatus;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +23,7 @@ pub(super) struct Failed {
 #[derive(Default)]
 pub(super) struct Pending {
     /// The newest of each. Each is either due, or its turn comes later.
-    reports: BTreeMap<About, Report>,
+    reports: BTreeMap<About, Waiting>,
     /// Those that may be written as soon as no older one about the same thing is.
     due: BTreeSet<About>,
     /// When it is the turn of the others.
@@ -34,8 +34,9 @@ pub(super) struct Pending {
     /// What was written last: the next one after it has its turn, so that one
     /// that cannot be written does not hold up the others.
     last: Option<About>,
-    /// What is being written. A newer report about the same thing waits for its end.
-    writing: BTreeSet<About>,
+    /// What is being written, and whether it could have waited. A newer report about the same
+    /// thing waits for its end.
+    writing: BTreeMap<About, bool>,
     /// Whether somebody else is the one who reports.
     pub(super) muted: bool,
     /// Whether somebody waits until everything is written.
@@ -53,6 +54,13 @@ pub(super) struct Pending {
     pub(super) begun: Begun,
     /// Whether it is the turn of those for whom nobody waits.
     others_are_next: bool,
+}
+
+/// A report that is to be written.
+struct Waiting {
+    report: Report,
+    /// Whether nothing but words has changed since what was written last.
+    can_wait: bool,
 }
 
 /// Whose turn comes when.
@@ -94,35 +102,49 @@ impl Pending {
                 None => self.units.remove(name),
             };
             if let (Some(before), Some(report)) = (before, report) {
-                can_wait = differ_in_words(&before, report);
+                can_wait = before != *report && differ_in_words(&before, report);
             }
         }
         self.place(about, report, can_wait);
     }
 
-    /// Has a report written, at once unless it `can_wait`, or was tried in vain.
+    /// Has a report written, at once unless it and what it replaces `can_wait`, or it was
+    /// tried in vain.
     pub(super) fn place(&mut self, about: About, report: Report, can_wait: bool) {
-        let replaced = self.reports.insert(about.clone(), report).is_some();
-        // What it replaces could not wait.
-        if replaced && self.due.contains(&about) {
-            return;
-        }
-        let now = Instant::now();
-        let rests = match can_wait && !self.hurried {
-            true => self.pace.rests_until(&about, now),
-            false => None,
-        };
-        let failed = self.failed.get(&about).map(|failed| failed.until);
-        self.turn(about, rests.max(failed), now);
+        let replaced = self.reports.get(&about);
+        let can_wait = can_wait && replaced.is_none_or(|replaced| replaced.can_wait);
+        let waiting = Waiting { report, can_wait };
+        self.reports.insert(about.clone(), waiting);
+        self.turn(about, can_wait);
     }
 
     /// Says when it is the turn of a report.
-    fn turn(&mut self, about: About, at: Option<Instant>, now: Instant) {
+    fn turn(&mut self, about: About, can_wait: bool) {
+        let now = Instant::now();
+        let failed = self.failed.get(&about).map(|failed| failed.until);
+        let rests = match can_wait && !self.hurried {
+            // What is being written is written now.
+            true if self.writing.contains_key(&about) => Some(now + INTERVAL),
+            true => self.pace.rests_until(&about, now),
+            false => None,
+        };
         self.due.remove(&about);
         self.later.take(&about);
-        match at.filter(|at| now < *at) {
+        match rests.max(failed).filter(|at| now < *at) {
             Some(at) => self.later.put(about, at),
             None => drop(self.due.insert(about)),
+        }
+    }
+
+    /// Has a `Unit` object that somebody has changed written with what was last said.
+    pub(super) fn put_right(&mut self, object: &str) {
+        let about = About::Unit(object.to_owned());
+        if let Some(said) = self.units.get(object)
+            && !self.muted
+            && !self.reports.contains_key(&about)
+        {
+            let report = Report::Unit(Some(said.clone()));
+            self.place(about, report, true);
         }
     }
 
@@ -136,10 +158,8 @@ impl Pending {
     pub(super) fn hurry(&mut self) {
         self.hurried = true;
         self.pace.clear();
-        let now = Instant::now();
         for about in self.reports.keys().cloned().collect::<Vec<_>>() {
-            let failed = self.failed.get(&about).map(|failed| failed.until);
-            self.turn(about, failed, now);
+            self.turn(about, false);
         }
     }
 
@@ -176,7 +196,7 @@ impl Pending {
         while let Some(about) = self.later.take_due(now) {
             self.due.insert(about);
         }
-        let is_free = |about: &&About| !self.writing.contains(*about);
+        let is_free = |about: &&About| !self.writing.contains_key(*about);
         // Each keeps a run from going on, and takes turns with the others: those who wait
         // may come without end.
         let awaited = self.begun.awaited();
@@ -190,22 +210,22 @@ impl Pending {
         self.others_are_next = first.is_some();
         let about = first.or_else(|| others.find(is_free).cloned());
         let next = about.and_then(|about| self.reports.remove_entry(&about));
-        let Some((about, report)) = next else {
+        let Some((about, Waiting { report, can_wait })) = next else {
             let next = self.later.order.iter();
             let mut next = next.filter(|(_, about)| is_free(&about));
             return Err(next.next().map(|(at, _)| *at));
         };
         self.due.remove(&about);
         self.last = Some(about.clone());
-        self.writing.insert(about.clone());
+        self.writing.insert(about.clone(), can_wait);
         Ok((about, report))
     }
 
-    /// Ends a write that succeeded, or is not to be tried again. Returns whether it had failed
-    /// before for a reason of its own.
-    pub(super) fn written(&mut self, about: &About) -> bool {
+    /// Ends a write that succeeded, or is not to be tried again. `sent` says whether there was
+    /// anything to send. Returns whether it had failed before for a reason of its own.
+    pub(super) fn written(&mut self, about: &About, sent: bool) -> bool {
         self.writing.remove(about);
-        if matches!(about, About::Unit(_)) {
+        if sent && matches!(about, About::Unit(_)) {
             self.pace.written(about, Instant::now());
         }
         let failed = self.failed.remove(about);
@@ -220,11 +240,16 @@ impl Pending {
         report: Report,
         failed: Failed,
     ) -> Option<Failed> {
-        let until = failed.until;
-        self.writing.remove(&about);
+        let could_wait = self.writing.remove(&about).unwrap_or_default();
         let before = self.failed.insert(about.clone(), failed);
-        self.reports.entry(about.clone()).or_insert(report);
-        self.turn(about, Some(until), Instant::now());
+        let waiting = self.reports.entry(about.clone()).or_insert(Waiting {
+            report,
+            can_wait: could_wait,
+        });
+        // What has failed is news still.
+        waiting.can_wait &= could_wait;
+        let can_wait = waiting.can_wait;
+        self.turn(about, can_wait);
         before
     }
 
@@ -237,7 +262,6 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::super::Reports;
-    use super::super::pace::INTERVAL;
     use super::*;
     use futures::FutureExt as _;
     use reeve_api::{UnitSpec, UnitStatus, condition};
@@ -263,7 +287,7 @@ mod tests {
     /// Writes what is next, and says the message of it and when that was.
     async fn write(reports: &Reports, start: Instant) -> (String, Duration) {
         let (about, report) = reports.take().await;
-        reports.written(&about);
+        reports.written(&about, true);
         let Report::Unit(Some(said)) = report else {
             panic!("{report:?}");
         };
@@ -293,12 +317,8 @@ mod tests {
             of.map(|(_, at)| at.as_secs()).collect::<Vec<_>>()
         };
         assert_eq!(of(&|message| message != "b"), [0, 5, 10]);
-        // It fails, and waits again; then nothing is new.
-        assert_eq!(of(&|message| message == "b"), [0, 2, 3, 8]);
-        assert_eq!(
-            write(&reports, start).await,
-            ("b".to_owned(), Duration::from_secs(13))
-        );
+        // It fails, and waits again. Where nothing is new, nothing waits.
+        assert_eq!(of(&|message| message == "b").len(), 11);
         // What is written is the newest.
         put(&reports, "a", "Waiting", "older");
         put(&reports, "a", "Waiting", "newest");
@@ -347,23 +367,76 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_fails_and_could_wait_is_tried_when_both_are_over() {
-        let reports = Reports::default();
-        put(&reports, "a", "Waiting", "first");
+    /// Has what is next refused.
+    async fn refuse(reports: &Reports) {
         let (about, report) = reports.take().await;
         reports.failed(about, report, Some("no".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn words_wait_for_both_where_the_last_were_refused() {
+        let reports = Reports::default();
+        let start = Instant::now();
+        put(&reports, "a", "Waiting", "first");
+        write(&reports, start).await;
         put(&reports, "a", "Waiting", "second");
-        assert!(
-            reports.take().now_or_never().is_none(),
-            "it was refused just now"
-        );
-        let (about, report) = reports.take().await;
-        let Report::Unit(Some(said)) = report else {
-            panic!("{report:?}");
-        };
-        assert_eq!(said.status.conditions[0].message, "second");
-        reports.written(&about);
+        refuse(&reports).await;
+        assert_eq!(start.elapsed(), INTERVAL);
+        put(&reports, "a", "Waiting", "third");
+        let written = write(&reports, start).await;
+        assert_eq!(written.0, "third");
+        let delay = reeve_core::backoff::Backoff::CONNECTION.delay(1, 1.0);
+        assert_eq!(written.1, INTERVAL + delay);
         assert!(reports.is_idle());
+    }
+
+    /// What was refused is news still, whatever is said since in other words.
+    #[tokio::test(start_paused = true)]
+    async fn refused_news_do_not_wait_for_words() {
+        let reports = Reports::default();
+        let start = Instant::now();
+        put(&reports, "a", "Waiting", "first");
+        write(&reports, start).await;
+        put(&reports, "a", "Failed", "second");
+        refuse(&reports).await;
+        put(&reports, "a", "Failed", "third");
+        let written = write(&reports, start).await;
+        let delay = reeve_core::backoff::Backoff::CONNECTION.delay(1, 1.0);
+        assert_eq!(written, ("third".to_owned(), delay));
+        // So are they where words have come meanwhile.
+        put(&reports, "a", "Waiting", "fourth");
+        let (about, report) = reports.take().await;
+        put(&reports, "a", "Waiting", "fifth");
+        reports.failed(about, report, Some("no".to_owned()));
+        let written = write(&reports, start).await;
+        assert_eq!(written, ("fifth".to_owned(), delay * 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn words_wait_for_what_is_being_written() {
+        let reports = Reports::default();
+        put(&reports, "a", "Waiting", "first");
+        let (about, _) = reports.take().await;
+        put(&reports, "a", "Waiting", "second");
+        reports.written(&about, true);
+        let start = Instant::now();
+        assert_eq!(write(&reports, start).await.1, INTERVAL);
+    }
+
+    /// What is sent to nobody is no reason to wait.
+    #[tokio::test(start_paused = true)]
+    async fn what_stands_is_looked_at_at_once() {
+        let reports = Reports::default();
+        let start = Instant::now();
+        put(&reports, "a", "Waiting", "first");
+        write(&reports, start).await;
+        tokio::time::advance(INTERVAL).await;
+        for _ in 0..3 {
+            put(&reports, "a", "Waiting", "first");
+            let (about, _) = reports.take().await;
+            reports.written(&about, false);
+        }
+        put(&reports, "a", "Waiting", "second");
+        assert_eq!(write(&reports, start).await.1, INTERVAL);
     }
 }

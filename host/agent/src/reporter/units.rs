@@ -3,59 +3,81 @@
 use super::names::Writing;
 use super::{About, Reporter, UnitReport, body};
 use reeve_api::UnitSpec;
-use reeve_cluster::{Delete, Object, WriteError};
+use reeve_cluster::{Delete, Deletion, Object, WriteError};
 use reeve_core::waves::Propagation;
 use serde_json::{Value, json};
 
 impl Reporter {
-    /// Brings a `Unit` object to what is said and remembered of the unit.
+    /// Brings a `Unit` object to what is said and remembered of the unit. Says whether that took
+    /// a request.
     pub(super) async fn write_about_unit(
         &self,
         name: &str,
         said: Option<&UnitReport>,
-    ) -> Result<(), WriteError> {
-        let (writing, names) = self.reports.0.pending.lock().names.writing(name, said);
+    ) -> Result<bool, WriteError> {
+        let (writing, names, may_stand) = {
+            let pending = self.reports.0.pending.lock();
+            let (writing, names) = pending.names.writing(name, said);
+            // Whoever waits is told of what the API server has just answered, and nothing that
+            // was seen before. Of what failed before nobody knows what came of it.
+            let may_stand = !pending.begun.is_awaited(name)
+                && !pending.names.is_behind(name)
+                && pending.attempts(&About::Unit(name.to_owned())) == 0;
+            (writing, names, may_stand)
+        };
         match writing {
-            Writing::Nothing => Ok(()),
+            Writing::Nothing => Ok(false),
             Writing::Write(report) => {
-                self.write_unit(name, &report).await?;
+                let sent = self.write_unit(name, &report, may_stand).await?;
                 let mut pending = self.reports.0.pending.lock();
                 pending.names.written(name, names, said.is_none());
                 pending.begun.written(name, &report.status);
                 drop(pending);
                 self.reports.0.remembered.notify_waiters();
-                Ok(())
+                Ok(sent)
             }
-            Writing::Delete => {
-                let delete = Delete {
-                    resource: &self.units.resource,
-                    namespace: Some(&self.namespace),
-                    name,
-                    uid: None,
-                    resource_version: None,
-                    propagation: Propagation::Background,
-                    dry_run: false,
-                    identity: None,
-                };
-                self.cluster.delete(delete).await.map(drop)
-            }
+            Writing::Delete => self.delete_unit(name).await.map(|()| true),
         }
     }
 
-    async fn write_unit(&self, name: &str, report: &UnitReport) -> Result<(), WriteError> {
+    async fn delete_unit(&self, name: &str) -> Result<(), WriteError> {
+        let namespace = Some(&*self.namespace);
+        let seen = self.store.snapshot().get_in(&self.units, namespace, name);
+        let delete = Delete {
+            resource: &self.units.resource,
+            namespace,
+            name,
+            uid: None,
+            resource_version: None,
+            propagation: Propagation::Background,
+            dry_run: false,
+            identity: None,
+        };
+        let deletion = self.cluster.delete(delete).await?;
+        // The watch may not have told yet when it is to be made again.
+        if let (Deletion::Gone | Deletion::Absent, Some(seen)) = (deletion, seen.found()) {
+            self.store.observe_deleted(&seen.reference(), seen.uid());
+        }
+        Ok(())
+    }
+
+    /// Says whether that took a request: none where it `may_stand` as it is.
+    async fn write_unit(
+        &self,
+        name: &str,
+        report: &UnitReport,
+        may_stand: bool,
+    ) -> Result<bool, WriteError> {
         // What changes is almost always the status alone, and often not even that.
         if let Some((generation, status)) = self.seen_with(name, &report.spec) {
-            // Of what failed before nobody knows what came of it.
-            let about = About::Unit(name.to_owned());
-            let is_known = self.reports.attempts(&about) == 0;
-            if is_known && status == Some(status_at(report, Some(generation))) {
-                return Ok(());
+            if may_stand && status == Some(status_at(report, Some(generation))) {
+                return Ok(false);
             }
             match self.write_unit_status(name, report, Some(generation)).await {
                 Err(WriteError::Absent { .. }) => {}
                 // The watch lags behind: somebody has changed it, or made it anew.
                 Ok(now) if generation_with(&now, &report.spec) != Some(generation) => {}
-                written => return written.map(|now| self.store.observe(now)),
+                written => return self.take_in(written),
             }
         }
         let units = &self.units.resource;
@@ -64,7 +86,13 @@ impl Reporter {
         let generation = applied.generation();
         self.store.observe(applied);
         let written = self.write_unit_status(name, report, generation).await;
-        written.map(|now| self.store.observe(now))
+        self.take_in(written)
+    }
+
+    /// Has the next report compared with what was written.
+    fn take_in(&self, written: Result<Object, WriteError>) -> Result<bool, WriteError> {
+        self.store.observe(written?);
+        Ok(true)
     }
 
     /// The generation of a `Unit` object and its status, as far as the watch or an answer has

@@ -56,3 +56,41 @@ async fn what_the_watch_does_not_tell_is_put_right() {
     assert_eq!(made["spec"], before["spec"]);
     assert_ne!(made["metadata"]["uid"], before["metadata"]["uid"]);
 }
+
+/// What stands as it should is not written, and what somebody makes of it is put right.
+#[tokio::test(start_paused = true)]
+async fn what_is_as_it_should_be_is_not_written() {
+    let (world, unit) = waiting().await;
+    world.server.reset_requests();
+    // The unit is run, and nothing has changed.
+    let at = |text: &str| json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": text}}});
+    let primary = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "Profile", "metadata": {"name": "alice"},
+    });
+    world.edit(&primary, at("once")).await;
+    world.settle().await;
+    let asked = world.server.requests();
+    assert_eq!(asked.count(Verb::Patch, "units/status.reeve.dev"), 0);
+    assert_eq!(asked.count(Verb::Patch, "units.reeve.dev"), 0);
+
+    let another = json!({"spec": {"primary": {"uid": "another"}}});
+    world.edit(&unit, another).await;
+    world.settle().await;
+    let after = world.unit(PLUGIN, "alice").await.unwrap();
+    assert_eq!(after["spec"], unit["spec"]);
+}
+
+/// What was seen before is no proof of what is there: neither where an answer was lost, nor
+/// where the watch is silent.
+#[tokio::test(start_paused = true)]
+async fn the_last_word_counts_where_the_watch_is_silent() {
+    let (world, before) = waiting().await;
+    let silent = "silent-watch: resource=units".parse().unwrap();
+    world.server.set_faults(vec![silent]);
+    wait_for(&world, "much-later").await;
+    let after = wait_for(&world, "later").await;
+    assert_eq!(
+        after["status"]["conditions"][0]["message"],
+        before["status"]["conditions"][0]["message"]
+    );
+}
