@@ -4,11 +4,10 @@ use std::env;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use reeve_test_cache::Compiled;
 
 use crate::ControlPlane;
@@ -254,10 +253,7 @@ impl Agent {
     ///
     /// When it does not run.
     pub fn signal(&self, signal: &str) -> Result<()> {
-        let pid = self.process.program()?.to_string();
-        let sent = Command::new("kill").args(["-s", signal, &pid]).status()?;
-        ensure!(sent.success(), "cannot signal {pid}: {sent}");
-        Ok(())
+        self.process.signal(signal)
     }
 
     /// Has the clocks of the agent itself jump, to so far ahead of the machine's. One that

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::agent::binary;
@@ -22,8 +22,12 @@ const BUILT_TIMEOUT: Duration = Duration::from_secs(300);
 /// and when the test process is killed.
 #[derive(Debug)]
 pub struct EmbeddedCluster {
-    // Ends before the folder with its log goes.
-    process: Server,
+    // Ends before the folder with its log goes. None while it is killed.
+    process: Option<Server>,
+    arguments: Vec<String>,
+    /// What it says when it is ready, and how long that may take.
+    said: &'static str,
+    timeout: Duration,
     folder: TempDir,
 }
 
@@ -55,12 +59,29 @@ impl EmbeddedCluster {
     /// When there is no `reeve` binary beside the test, or it does not come so far; the
     /// message has the end of its log.
     pub fn dev(plugins: &Path) -> Result<Self> {
-        let plugins = format!("--plugins={}", plugins.display());
-        Self::start_command("dev", &[&plugins], "Ctrl-C stops", BUILT_TIMEOUT)
+        Self::dev_with(plugins, &[])
     }
 
-    fn start_command(command: &str, more: &[&str], said: &str, timeout: Duration) -> Result<Self> {
-        let supervise = HELPERS.get()?.join("supervise");
+    /// As [`EmbeddedCluster::dev`], with more arguments for `reeve dev`.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn dev_with(plugins: &Path, more: &[&str]) -> Result<Self> {
+        let plugins = format!("--plugins={}", plugins.display());
+        let arguments: Vec<_> = [&*plugins]
+            .into_iter()
+            .chain(more.iter().copied())
+            .collect();
+        Self::start_command("dev", &arguments, "Ctrl-C stops", BUILT_TIMEOUT)
+    }
+
+    fn start_command(
+        command: &str,
+        more: &[&str],
+        said: &'static str,
+        timeout: Duration,
+    ) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("reeve-embedded-")
             .tempdir()?;
@@ -70,12 +91,47 @@ impl EmbeddedCluster {
             format!("--kubeconfig={}", kubeconfig.display()),
         ];
         arguments.extend(more.iter().copied().map(str::to_owned));
-        let mut process = Server::start(NAME, &supervise, &binary()?, &arguments, folder.path())?;
-        let log = folder.path().join(format!("{NAME}.log"));
-        process.wait_until(timeout, || {
-            fs::read_to_string(&log).is_ok_and(|log| log.contains(said))
-        })?;
-        Ok(Self { process, folder })
+        let mut this = Self {
+            process: None,
+            arguments,
+            said,
+            timeout,
+            folder,
+        };
+        this.start_again()?;
+        Ok(this)
+    }
+
+    /// Starts it with the arguments that it had before, after [`EmbeddedCluster::kill`]. What
+    /// it knows then is what it has kept: `--state=state` keeps all in a folder of its own.
+    ///
+    /// # Errors
+    ///
+    /// When it runs, or does not become ready.
+    pub fn start_again(&mut self) -> Result<()> {
+        ensure!(self.process.is_none(), "it runs");
+        let supervise = HELPERS.get()?.join("supervise");
+        let folder = self.folder.path();
+        let log = folder.join(format!("{NAME}.log"));
+        let before = fs::metadata(&log).map_or(0, |log| log.len());
+        let process = Server::start(NAME, &supervise, &binary()?, &self.arguments, folder)?;
+        // Kept before it is ready, so that a failure can be looked into.
+        let process = self.process.insert(process);
+        process.wait_until(self.timeout, || {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            let new = usize::try_from(before).ok().and_then(|at| log.get(at..));
+            new.is_some_and(|new| new.contains(self.said))
+        })
+    }
+
+    /// Ends it as `kill -9` does, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run.
+    pub fn kill(&mut self) -> Result<()> {
+        let process = self.process.take().context("it does not run")?;
+        process.kill()
     }
 
     /// All that it has printed.
@@ -84,7 +140,8 @@ impl EmbeddedCluster {
     ///
     /// When it cannot be read.
     pub fn log(&self) -> Result<String> {
-        self.process.log()
+        let process = self.process.as_ref().context("it does not run")?;
+        process.log()
     }
 
     /// The kubeconfig file of the administrator.
@@ -110,8 +167,10 @@ impl EmbeddedCluster {
 
 impl Drop for EmbeddedCluster {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("{}", self.process.log_tail());
+        if std::thread::panicking()
+            && let Some(process) = &self.process
+        {
+            eprintln!("{}", process.log_tail());
         }
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// How much of a log is shown when something failed.
 const LOG_TAIL: usize = 25;
@@ -116,6 +116,20 @@ impl Server {
         let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
         let pid = listing.trim().parse();
         pid.with_context(|| format!("{} does not run: {listing:?}", self.name))
+    }
+
+    /// Sends a signal to the program itself: `STOP`, `CONT`, `TERM`, `KILL`.
+    pub(crate) fn signal(&self, signal: &str) -> Result<()> {
+        let pid = self.program()?.to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status()?;
+        ensure!(sent.success(), "cannot signal {pid}: {sent}");
+        Ok(())
+    }
+
+    /// Ends the program as `kill -9` does, and waits until it is gone.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.signal("KILL")?;
+        self.wait_for_exit(STOP_TIMEOUT).map(drop)
     }
 
     /// Waits until the program has ended by itself, and returns its exit code.
