@@ -263,6 +263,16 @@ impl ControlPlane {
         self.api_server = None;
     }
 
+    /// Ends the API server as `kill -9` does, without a word to its clients.
+    ///
+    /// # Errors
+    ///
+    /// When it does not run.
+    pub fn kill_api_server(&mut self) -> Result<()> {
+        let server = self.api_server.take().context("it does not run")?;
+        server.kill()
+    }
+
     /// Starts etcd on its port, with the data it had before, and waits until it
     /// listens. Does nothing when it runs.
     ///

@@ -29,6 +29,8 @@ type journal struct {
 	words []string
 	// The words of objects whose names do not begin so are left out.
 	prefix string
+	// Who is told each word at once, if anybody.
+	tell func(string)
 }
 
 func (j *journal) add(kind string, object any) {
@@ -41,7 +43,11 @@ func (j *journal) add(kind string, object any) {
 	}
 	j.Lock()
 	defer j.Unlock()
-	j.words = append(j.words, kind+strings.TrimPrefix(named.GetName(), j.prefix)+named.GetLabels()["step"])
+	word := kind + strings.TrimPrefix(named.GetName(), j.prefix) + named.GetLabels()["step"]
+	j.words = append(j.words, word)
+	if j.tell != nil {
+		j.tell(word)
+	}
 }
 
 func (j *journal) OnAdd(object any, _ bool) { j.add("+", object) }

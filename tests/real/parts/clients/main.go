@@ -2,8 +2,10 @@
 // controller-runtime, and prints what came of each check:
 //
 //	clients KUBECONFIG NAMESPACE
+//	clients KUBECONFIG NAMESPACE follow
 //
-// The namespace has to exist. Whether informers list or stream in the beginning
+// With `follow` it checks nothing, and prints what an informer sees until its standard
+// input ends. The namespace has to exist. Whether informers list or stream in the beginning
 // is decided by the environment, as for any client (KUBE_FEATURE_WatchListClient).
 // The exit code is 1 when a check failed.
 package main
@@ -56,14 +58,22 @@ var checks = []check{
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: clients KUBECONFIG NAMESPACE")
+	follows := len(os.Args) == 4 && os.Args[3] == "follow"
+	if len(os.Args) != 3 && !follows {
+		fmt.Fprintln(os.Stderr, "usage: clients KUBECONFIG NAMESPACE [follow]")
 		os.Exit(2)
 	}
 	world, err := newWorld(os.Args[1], os.Args[2])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
+	}
+	if follows {
+		if err := tell(world); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	failed := 0
 	for _, check := range checks {

@@ -8,5 +8,6 @@ mod helm;
 mod import;
 mod kube_rs;
 mod kubectl;
+mod restarts;
 mod rollouts;
 mod steps;
