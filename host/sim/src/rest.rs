@@ -72,9 +72,25 @@ pub(crate) struct Call {
 
 /// Does what was asked.
 pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError> {
-    call.check_path(verb)?;
-    call.check_table()?;
-    let mut answer = match verb {
+    let checked = call.check_path(verb).and_then(|()| call.check_table());
+    let is_warned = call.resource.is_custom() && call.path.subresource.is_some();
+    let outcome = match checked {
+        Ok(()) => carry_out(verb, call).await,
+        // That a version is old is told also to who asks for what it does not have.
+        Err(error) if is_warned => Err(error),
+        Err(error) => return Err(error),
+    };
+    let refusal = |error| response::refusal_in(call.accepted.encoding, &error);
+    let mut answer = outcome.unwrap_or_else(refusal);
+    if let Some(warning) = call.resource.deprecation() {
+        call.warn(warning);
+    }
+    response::warn(&mut answer, &call.warnings.lock());
+    Ok(answer)
+}
+
+async fn carry_out(verb: Verb, call: &Call) -> Result<Answer, ApiError> {
+    match verb {
         _ if connect::is_connection(call) => connect::connect(call),
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
@@ -85,12 +101,6 @@ pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError
         Verb::Delete => delete::delete(call),
         Verb::DeleteCollection => delete_collection::delete_collection(call).await,
     }
-    .unwrap_or_else(|error| response::refusal_in(call.accepted.encoding, &error));
-    if let Some(warning) = call.resource.deprecation() {
-        call.warn(warning);
-    }
-    response::warn(&mut answer, &call.warnings.lock());
-    Ok(answer)
 }
 
 impl Call {
@@ -105,9 +115,13 @@ impl Call {
             )));
         }
         if let Some(name) = &self.path.subresource {
-            let sub = resource
-                .subresource(name)
-                .ok_or_else(ApiError::no_such_resource)?;
+            let sub = resource.subresource(name).ok_or_else(|| {
+                if resource.is_custom() {
+                    ApiError::not_found(resource.about(self.name()))
+                } else {
+                    ApiError::no_such_resource()
+                }
+            })?;
             if !sub.verbs.contains(&verb.as_str()) {
                 return Err(ApiError::method_not_allowed());
             }

@@ -48,10 +48,16 @@ pub(super) fn log(call: &Call) -> Result<Answer, ApiError> {
     if node.is_empty() {
         return Ok(response::nothing());
     }
+    Err(by_node(call, node))
+}
+
+/// What is said of a node that does not answer; of one that is not there, in the words for
+/// what was asked for.
+fn by_node(call: &Call, node: &str) -> ApiError {
     if call.server.store.get(NODES, node).is_none() {
-        return Err(ApiError::not_found(call.resource.about(node)));
+        return ApiError::not_found(call.resource.about(node));
     }
-    Err(unreachable(&format!("node {node:?}")))
+    unreachable(&format!("node {node:?}"))
 }
 
 fn check_log_options(call: &Call) -> Result<(), ApiError> {
@@ -129,7 +135,7 @@ fn container(call: &Call) -> Result<ApiError, ApiError> {
         let why = format!("pod {name} does not have a host assigned");
         return Err(ApiError::bad_request(why));
     }
-    Ok(unreachable(&format!("node {node:?}")))
+    Ok(by_node(call, node))
 }
 
 /// A port of a pod, by its address. The name may have a scheme and a port.

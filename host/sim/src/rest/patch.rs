@@ -53,6 +53,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             shown,
         } = patch.read(call, live, writer.unknown_fields)?;
         super::update::check_name(&mut object, call.name())?;
+        super::update::check_version(call, &object)?;
         // A version that the patch did not name is that of the live object, and
         // no condition.
         if meta::text(&object, "resourceVersion") == meta::text(live, "resourceVersion") {

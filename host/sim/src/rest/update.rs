@@ -38,16 +38,15 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
         let written = writer.create_if(call.namespace(), proposal, || call.may_create())?;
         return Ok(call.answer(StatusCode::CREATED, &written.object));
     }
-    let unconditional =
-        resource.is_conditional() && matches!(meta::text(&object, "resourceVersion"), "" | "0");
-    if resource.is_custom() && (unconditional || call.live().is_err()) {
+    let versioned = check_version(call, &object);
+    if resource.is_custom() && (versioned.is_err() || call.live().is_err()) {
         // What is unknown is told also of what cannot be written.
         writer.decode(&mut object.clone(), complaints.clone(), false)?;
     }
-    if unconditional {
+    if versioned.is_err() {
         call.live()?;
-        return Err(must_have_version(call));
     }
+    versioned?;
     let written = writer.update(&call.key(), |_| {
         Ok(Proposal {
             object: object.clone(),
@@ -77,8 +76,13 @@ pub(super) fn check_name(object: &mut Value, name: &str) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Some kinds are only replaced by who has read the object.
-fn must_have_version(call: &Call) -> ApiError {
+/// Some kinds are only changed by who has read the object: the version of that has to be
+/// in it.
+pub(super) fn check_version(call: &Call, object: &Value) -> Result<(), ApiError> {
+    let is_missing = matches!(meta::text(object, "resourceVersion"), "" | "0");
+    if !call.resource.is_conditional() || !is_missing {
+        return Ok(());
+    }
     let mut errors = Errors::new();
     let path = Path::new("metadata");
     errors.push(FieldError::invalid(
@@ -86,5 +90,5 @@ fn must_have_version(call: &Call) -> ApiError {
         &0.into(),
         "must be specified for an update",
     ));
-    ApiError::invalid(call.resource.about(call.name()), &errors)
+    Err(ApiError::invalid(call.resource.about(call.name()), &errors))
 }
