@@ -4,9 +4,12 @@
 //! again on what it left. Each writer has objects of its own, and knows of each what
 //! was answered last, and what it has asked for without an answer: nothing else may be
 //! there afterwards.
+//!
+//! Some of what they write is large, so that snapshots take the place of the log all the
+//! time, and many kills meet that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,6 +31,13 @@ const WRITERS: u64 = 4;
 /// microseconds: somewhere in the next writes.
 const ANSWERS: u64 = 40;
 const MICROSECONDS: u64 = 3000;
+/// One write in so many is as large as an object may be, about: a log is long enough for a
+/// snapshot after a dozen of those.
+const LARGE_ONE_IN: u64 = 15;
+const LARGE: usize = 900_000;
+/// How many snapshots are made at least, and how many kills leave one unfinished.
+const SNAPSHOTS: usize = 3;
+const UNFINISHED: usize = 2;
 /// It is killed then at the latest.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -119,7 +129,11 @@ impl Writer {
         let path = format!("{collection}/{name}");
         let known = self.known.get(&path).cloned().flatten();
         // As large as they are in clusters, now and then.
-        let filler = "x".repeat(usize::try_from(self.chance.below(12)).unwrap().pow(4));
+        let length = match self.chance.below(LARGE_ONE_IN) {
+            0 => LARGE,
+            _ => usize::try_from(self.chance.below(12)).unwrap().pow(4),
+        };
+        let filler = "x".repeat(length);
         let object = json!({
             "apiVersion": api_version,
             "kind": kind,
@@ -338,9 +352,37 @@ async fn resumes(client: &Client, before: &(u64, BTreeMap<String, Value>)) -> bo
     true
 }
 
-/// Kills the server of one folder so often. Says how many writes were answered, and
-/// how many watches went on from before a kill.
-async fn lives(folder: PathBuf, seed: u64, kills: usize) -> (u64, usize) {
+/// What is in the folder of a state: its newest snapshot, and how much there is of another
+/// one that is being made, which begins with another log and has no name before it is whole.
+fn snapshots(state: &Path) -> (u64, usize) {
+    let (mut newest, mut logs, mut unfinished) = (0, 0, 0);
+    for entry in std::fs::read_dir(state).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        match name.split_once('-') {
+            _ if name.ends_with(".new") => unfinished += 1,
+            Some(("snapshot", number)) => newest = newest.max(number.parse().unwrap()),
+            Some(("log", _)) => logs += 1,
+            _ => {}
+        }
+    }
+    (newest, unfinished + logs)
+}
+
+/// What came of the lives of servers.
+#[derive(Debug, Default)]
+struct Account {
+    /// How many writes were answered.
+    writes: u64,
+    /// How many watches went on from before a kill.
+    resumed: usize,
+    /// How many snapshots there were after a kill that were not there before its life.
+    snapshots: usize,
+    /// How many kills left one unfinished.
+    unfinished: usize,
+}
+
+/// Kills the server of one folder so often.
+async fn lives(folder: PathBuf, seed: u64, kills: usize) -> Account {
     let mut chance = Chance::new(seed);
     let highest = Arc::new(AtomicU64::new(0));
     let answers = Arc::new(AtomicU64::new(0));
@@ -361,7 +403,9 @@ async fn lives(folder: PathBuf, seed: u64, kills: usize) -> (u64, usize) {
     let account = "/api/v1/namespaces/default/serviceaccounts/default/token";
     let (code, token) = call(&client, "POST", account, &json!({})).await.unwrap();
     assert_eq!(code, 201, "{token}");
-    let mut resumed = 0;
+    let state = folder.join("state");
+    let mut newest = snapshots(&state).0;
+    let mut account = Account::default();
     for life in 0..kills {
         let before = list(&client).await;
         let mut working = JoinSet::new();
@@ -373,8 +417,12 @@ async fn lives(folder: PathBuf, seed: u64, kills: usize) -> (u64, usize) {
             });
         }
         let enough = answers.load(Ordering::SeqCst) + chance.below(ANSWERS);
+        // In each other life, a snapshot that is being made is enough.
+        let meets_one = chance.below(2) == 0;
+        let (_, parts) = snapshots(&state);
+        let is_met = || meets_one && snapshots(&state).1 > parts;
         let busy = async {
-            while answers.load(Ordering::SeqCst) < enough {
+            while answers.load(Ordering::SeqCst) < enough && !is_met() {
                 tokio::time::sleep(Duration::from_micros(200)).await;
             }
         };
@@ -382,6 +430,10 @@ async fn lives(folder: PathBuf, seed: u64, kills: usize) -> (u64, usize) {
         let _ = tokio::time::timeout(PATIENCE, busy).await;
         tokio::time::sleep(Duration::from_micros(chance.below(MICROSECONDS))).await;
         drop(server);
+        let (snapshot, left) = snapshots(&state);
+        account.snapshots += usize::from(snapshot > newest);
+        account.unfinished += usize::from(left > parts);
+        newest = snapshot;
         writers = working.join_all().await;
         server = start(&folder);
         let mut verified = Vec::new();
@@ -394,7 +446,7 @@ async fn lives(folder: PathBuf, seed: u64, kills: usize) -> (u64, usize) {
         assert!(now >= answered, "{now} after {answered} was answered");
         highest.fetch_max(now, Ordering::SeqCst);
         if life % 4 == 0 {
-            resumed += usize::from(resumes(&client, &before).await);
+            account.resumed += usize::from(resumes(&client, &before).await);
         }
     }
     let review = json!({
@@ -405,7 +457,8 @@ async fn lives(folder: PathBuf, seed: u64, kills: usize) -> (u64, usize) {
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
     let (_, review) = call(&client, "POST", path, &review).await.unwrap();
     assert_eq!(review["status"]["authenticated"], true, "{review}");
-    (answers.load(Ordering::SeqCst), resumed)
+    account.writes = answers.load(Ordering::SeqCst);
+    account
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -421,16 +474,30 @@ async fn nothing_answered_is_lost_when_it_is_killed() {
         let seed = seed.wrapping_add(u64::try_from(number).unwrap());
         all.spawn(lives(folder, seed, KILLS / FOLDERS));
     }
-    let (mut writes, mut resumed) = (0, 0);
-    for (more, on) in all.join_all().await {
-        writes += more;
-        resumed += on;
+    let mut sum = Account::default();
+    for account in all.join_all().await {
+        sum.writes += account.writes;
+        sum.resumed += account.resumed;
+        sum.snapshots += account.snapshots;
+        sum.unfinished += account.unfinished;
     }
+    let Account {
+        writes,
+        resumed,
+        snapshots,
+        unfinished,
+    } = sum;
     eprintln!(
-        "{KILLS} kills, {writes} writes, {resumed} watches resumed, {:.1} s",
+        "{KILLS} kills, {writes} writes, {resumed} watches resumed, {snapshots} snapshots and \
+         {unfinished} unfinished ones, {:.1} s",
         started.elapsed().as_secs_f64()
     );
     // Each kill waits for half of the most answers, on average.
     assert!(writes > 2000, "{writes} writes are no load");
     assert!(resumed > 0, "no watch goes on from before a kill");
+    assert!(snapshots >= SNAPSHOTS, "{snapshots} snapshots are too few");
+    assert!(
+        unfinished >= UNFINISHED,
+        "{unfinished} kills met a snapshot"
+    );
 }

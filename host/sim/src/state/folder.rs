@@ -42,6 +42,8 @@ pub(crate) struct Known {
 pub(super) struct Content {
     pub(super) snapshots: Vec<u64>,
     pub(super) logs: Vec<u64>,
+    /// What the end of a process has left without its name.
+    pub(super) unfinished: Vec<PathBuf>,
 }
 
 impl Folder {
@@ -136,6 +138,15 @@ pub(super) fn numbered(folder: &Path, kind: Kind, number: u64) -> PathBuf {
     folder.join(format!("{}-{number}", kind.word()))
 }
 
+/// What a file with this name is of a state.
+fn number_of(name: &str) -> Option<(Kind, u64)> {
+    let (word, number) = name.split_once('-')?;
+    let kind = [Kind::Snapshot, Kind::Log]
+        .into_iter()
+        .find(|kind| kind.word() == word)?;
+    Some((kind, number.parse().ok()?))
+}
+
 pub(super) fn content(path: &Path) -> Result<Content, StateError> {
     let mut content = Content::default();
     let mut foreign = None;
@@ -148,17 +159,17 @@ pub(super) fn content(path: &Path) -> Result<Content, StateError> {
     for entry in fs::read_dir(path).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let number = |kind: Kind| {
-            let number = name.strip_prefix(kind.word())?.strip_prefix('-')?;
-            number.parse::<u64>().ok()
-        };
-        if let Some(number) = number(Kind::Snapshot) {
-            content.snapshots.push(number);
-        } else if let Some(number) = number(Kind::Log) {
-            content.logs.push(number);
+        if let Some((kind, number)) = number_of(&name) {
+            match kind {
+                Kind::Snapshot => content.snapshots.push(number),
+                Kind::Log => content.logs.push(number),
+            }
         } else if name != LOCK && name != SERVER {
-            let unfinished = name.ends_with(file::NEW);
-            if !unfinished && !NOT_OURS.contains(&name.as_str()) {
+            let unfinished = name.strip_suffix(file::NEW);
+            if unfinished.is_some_and(|name| name == SERVER || number_of(name).is_some()) {
+                content.unfinished.push(entry.path());
+            }
+            if unfinished.is_none() && !NOT_OURS.contains(&name.as_str()) {
                 foreign = Some(name);
             }
             continue;

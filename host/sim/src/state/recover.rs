@@ -74,6 +74,10 @@ impl Folder {
             }
         };
         super::folder::tidy(&self.path, &content, loaded_from);
+        // Others will have other numbers: nobody would ever write over these.
+        for unfinished in &content.unfinished {
+            let _ = std::fs::remove_file(unfinished);
+        }
         Ok(Some(Recovered {
             store: loaded.store,
             tokens,

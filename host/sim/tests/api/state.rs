@@ -577,4 +577,6 @@ async fn a_snapshot_that_was_not_finished_is_not_needed() {
     let newest = fs::read(newest(folder.path(), "log")).unwrap();
     assert!(newest.len() > 70_000, "writes go on in the newest log");
     assert!(folder.path().join("log-1").exists(), "it is still needed");
+    let left = folder.path().join("snapshot-2.new");
+    assert!(!left.exists(), "it would stay for ever");
 }
