@@ -5,14 +5,20 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-/// The text without what the real server says or leaves out by chance: it goes through
-/// a map in any order, and stops at the first field that its schema does not have.
+/// The text without what the real server says, leaves out or orders by chance: it goes
+/// through a map in any order, and stops at the first field that its schema does not have.
 pub(crate) fn without_chance(text: &str) -> Cow<'_, str> {
     const UNTYPED: &str = "failed to create typed patch object (";
     const UNDECLARED: &str = "field not declared in schema";
+    const SEVERAL: &str = "errors:\n";
     match text.split_once("): ") {
         Some((before, after)) if before.starts_with(UNTYPED) && after.contains(UNDECLARED) => {
             format!("{before}): <the place>: {UNDECLARED}").into()
+        }
+        Some((before, after)) if before.starts_with(UNTYPED) && after.starts_with(SEVERAL) => {
+            let mut errors: Vec<_> = after.lines().skip(1).collect();
+            errors.sort_unstable();
+            format!("{before}): {SEVERAL}{}", errors.join("\n")).into()
         }
         _ => text.into(),
     }
@@ -150,3 +156,16 @@ pub(crate) fn sort_causes(status: &mut Value) -> usize {
 const OF_MAPS: [&str; 4] = ["ConfigMap", "Secret", "ResourceQuota", "LimitRange"];
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
+
+#[test]
+fn what_is_wrong_with_a_map_is_told_in_any_order() {
+    let text = |errors: [&str; 2]| {
+        let errors = errors.join("\n");
+        format!("failed to create typed patch object (/b; a/v1, Kind=B): errors:\n{errors}")
+    };
+    let (one, other) = ("  .spec.a: expected string, got 1", "  .spec.b: duplicate");
+    let found = text([other, one]);
+    assert_eq!(without_chance(&found), text([one, other]));
+    let one = "failed to create typed patch object (/b; a/v1, Kind=B): .spec: expected map";
+    assert_eq!(without_chance(one), one);
+}

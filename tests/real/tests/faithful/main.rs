@@ -8,7 +8,7 @@
 //!
 //! `REEVE_FAITHFUL=crud/` runs only the scenarios whose names begin so,
 //! `REEVE_SEED=7` other generated ones, `REEVE_SEEDS=20` those of twenty seeds from
-//! there on, and `REEVE_SCENARIOS=40` ten times as many of each.
+//! there on, and `REEVE_SCENARIOS=32` four times as many of each.
 
 mod accepted;
 mod chance;
