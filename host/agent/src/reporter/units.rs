@@ -77,7 +77,7 @@ impl Reporter {
                 Err(WriteError::Absent { .. }) => {}
                 // The watch lags behind: somebody has changed it, or made it anew.
                 Ok(now) if generation_with(&now, &report.spec) != Some(generation) => {}
-                written => return self.take_in(written),
+                written => return written.map(|now| self.take_in(now)),
             }
         }
         let units = &self.units.resource;
@@ -86,13 +86,13 @@ impl Reporter {
         let generation = applied.generation();
         self.store.observe(applied);
         let written = self.write_unit_status(name, report, generation).await;
-        self.take_in(written)
+        written.map(|now| self.take_in(now))
     }
 
-    /// Has the next report compared with what was written.
-    fn take_in(&self, written: Result<Object, WriteError>) -> Result<bool, WriteError> {
-        self.store.observe(written?);
-        Ok(true)
+    /// Has the next report compared with what was written, which took a request.
+    fn take_in(&self, written: Object) -> bool {
+        self.store.observe(written);
+        true
     }
 
     /// The generation of a `Unit` object and its status, as far as the watch or an answer has
