@@ -267,13 +267,3 @@ fn release(shared: &Arc<Shared>, key: &str) -> Result<(), ApiError> {
         Ok(())
     })
 }
-
-impl Shared {
-    /// The schema of one version of a definition.
-    pub(crate) fn definition_schema(&self, name: &str, version: &str) -> Option<Value> {
-        let definition = self.store.get(TABLE, name)?.value();
-        let versions = definition.pointer("/spec/versions")?.as_array()?;
-        let found = versions.iter().find(|v| v["name"] == version)?;
-        found.pointer("/schema/openAPIV3Schema").cloned()
-    }
-}

@@ -77,10 +77,14 @@ pub(crate) fn answer(
         ["api", version] => groups::resources(shared, "", version).transpose()?,
         ["apis", group] => groups::group(shared, group),
         ["apis", group, version] => groups::resources(shared, group, version).transpose()?,
-        ["openapi", "v2"] => Some(openapi::v2(&parts.headers)),
+        ["openapi", "v2"] => openapi::v2(shared, &parts.headers),
         ["openapi", "v3"] => Some(openapi::v3_index(shared)),
-        ["openapi", "v3", "api", version] => openapi::v3(shared, "", version, query),
-        ["openapi", "v3", "apis", group, version] => openapi::v3(shared, group, version, query),
+        ["openapi", "v3", "api", version] => {
+            openapi::v3(shared, "", version, query, &parts.headers)
+        }
+        ["openapi", "v3", "apis", group, version] => {
+            openapi::v3(shared, group, version, query, &parts.headers)
+        }
         _ => None,
     };
     if let ["apis", group, _] = segments.as_slice()

@@ -81,6 +81,11 @@ static BUILTINS: LazyLock<Builtins> = LazyLock::new(|| {
     }
 });
 
+/// What every server serves.
+pub(crate) fn builtins() -> &'static [Arc<Resource>] {
+    &BUILTINS.all
+}
+
 impl Registry {
     /// A registry that serves the same, and goes its own way from here.
     pub(crate) fn fork(&self) -> Self {

@@ -2,7 +2,11 @@
 //!
 //! `k8s-openapi` knows every type with its fields and descriptions; here they
 //! are found by group, version and kind. What a request is decoded into is in
-//! [`crate::decode`].
+//! [`crate::decode`]; what documents say beyond that is in `further`.
+
+mod further;
+
+use std::sync::LazyLock;
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -15,7 +19,8 @@ use k8s_openapi::api::{
     scheduling::v1 as scheduling, storage::v1 as storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as registration;
 use k8s_openapi::schemars::JsonSchema;
 use k8s_openapi::schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -120,33 +125,74 @@ const TYPES: &[Type] = &[
     Type::of::<storage::VolumeAttributesClass>(),
 ];
 
-#[cfg(test)]
 fn find(group: &str, version: &str, kind: &str) -> Option<&'static Type> {
     let mut types = TYPES.iter();
     types.find(|t| t.group == group && t.version == version && t.kind == kind)
 }
 
 /// The name of the schema of a built-in kind.
-#[cfg(test)]
-fn schema_name(group: &str, version: &str, kind: &str) -> Option<String> {
+pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> Option<String> {
     find(group, version, kind).map(|found| (found.name)())
 }
 
-/// The schemas of all kinds of a group and version and of what they consist of,
-/// by name, as an OpenAPI 3 document has them under `components.schemas`.
-pub(crate) fn schemas(group: &str, version: &str) -> Map<String, Value> {
-    let kinds = TYPES.iter();
-    let kinds: Vec<_> = kinds
-        .filter(|t| t.group == group && t.version == version)
-        .collect();
-    let mut schemas = definitions(|generator| kinds.iter().for_each(|kind| (kind.add)(generator)));
-    for kind in kinds {
-        if let Some(schema) = schemas.get_mut(&(kind.name)()) {
-            let gvk = json!({"group": group, "version": version, "kind": kind.kind});
-            schema["x-kubernetes-group-version-kind"] = json!([gvk]);
+/// The schemas of these kinds, each a group, a version and a kind, and of what they
+/// consist of, by name, as an OpenAPI 3 document has them under `components.schemas`;
+/// and those of what requests and answers consist of besides, of built-in kinds with
+/// what only those have.
+pub(crate) fn schemas(kinds: &[(&str, &str, &str)], builtin: bool) -> Map<String, Value> {
+    let mut schemas = definitions(|generator| {
+        for (group, version, kind) in kinds {
+            if let Some(found) = find(group, version, kind) {
+                (found.add)(generator);
+            }
         }
+        drop(generator.subschema_for::<meta::DeleteOptions>());
+        drop(generator.subschema_for::<meta::ListMeta>());
+        drop(generator.subschema_for::<meta::Patch>());
+        drop(generator.subschema_for::<meta::Status>());
+        if builtin {
+            drop(generator.subschema_for::<meta::APIResourceList>());
+            drop(generator.subschema_for::<meta::WatchEvent<core::Pod>>());
+        }
+    });
+    for known in TYPES {
+        let name = (known.name)();
+        set_kind(&mut schemas, &name, known.group, known.version, known.kind);
+    }
+    for kind in ["APIResourceList", "Status"] {
+        set_kind(&mut schemas, &format!("{META}.{kind}"), "", "v1", kind);
+    }
+    let event = schemas.get_mut(&format!("{META}.WatchEvent"));
+    if let Some(object) = event.and_then(|event| event.pointer_mut("/properties/object")) {
+        *object = json!({
+            "description": "The object as it is now, or was before it was deleted; or a Status.",
+            "allOf": [object.take()],
+        });
     }
     schemas
+}
+
+/// The schemas of what discovery answers.
+pub(crate) fn discovery_schemas() -> Map<String, Value> {
+    let mut schemas = definitions(|generator| {
+        drop(generator.subschema_for::<meta::APIGroupList>());
+        drop(generator.subschema_for::<meta::APIVersions>());
+        drop(generator.subschema_for::<Info>());
+    });
+    for kind in ["APIGroup", "APIGroupList", "APIVersions"] {
+        set_kind(&mut schemas, &format!("{META}.{kind}"), "", "v1", kind);
+    }
+    schemas
+}
+
+/// Where the types are that all groups share.
+pub(crate) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+
+fn set_kind(schemas: &mut Map<String, Value>, name: &str, group: &str, version: &str, kind: &str) {
+    if let Some(schema) = schemas.get_mut(name) {
+        let gvk = json!({"group": group, "version": version, "kind": kind});
+        schema["x-kubernetes-group-version-kind"] = json!([gvk]);
+    }
 }
 
 /// Which of the `fields` that somebody else says a struct has are none, in all
@@ -184,28 +230,39 @@ pub(crate) fn strange_fields(
 
 /// The schema of `metadata`, with those that it refers to.
 pub(crate) fn metadata_schemas() -> Map<String, Value> {
-    definitions(|generator| drop(generator.subschema_for::<ObjectMeta>()))
+    definitions(|generator| drop(generator.subschema_for::<meta::ObjectMeta>()))
 }
 
 /// What the schema of every kind says of `apiVersion`, `kind` and `metadata`.
 pub(crate) fn object_properties() -> Map<String, Value> {
-    let name = core::ConfigMap::schema_name();
-    let mut schemas = definitions(|generator| drop(generator.subschema_for::<core::ConfigMap>()));
-    let schema = schemas.get_mut(name.as_ref()).map(Value::take);
-    let properties = schema.and_then(|mut schema| match schema["properties"].take() {
-        Value::Object(properties) => Some(properties),
-        _ => None,
+    static KNOWN: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+        let name = core::ConfigMap::schema_name();
+        let mut schemas =
+            definitions(|generator| drop(generator.subschema_for::<core::ConfigMap>()));
+        let schema = schemas.get_mut(name.as_ref()).map(Value::take);
+        let properties = schema.and_then(|mut schema| match schema["properties"].take() {
+            Value::Object(properties) => Some(properties),
+            _ => None,
+        });
+        let mut properties = properties.unwrap_or_default();
+        properties.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+        properties
     });
-    let mut properties = properties.unwrap_or_default();
-    properties.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
-    properties
+    KNOWN.clone()
 }
 
 fn definitions(add: impl FnOnce(&mut SchemaGenerator)) -> Map<String, Value> {
     let mut generator = SchemaSettings::openapi3().into_generator();
     add(&mut generator);
     let mut schemas = generator.take_definitions(true);
-    schemas.values_mut().for_each(relax);
+    for (name, schema) in &mut schemas {
+        further::extend(name, schema);
+    }
+    for name in ANYTHING {
+        if let Some(schema) = schemas.get_mut(*name).and_then(Value::as_object_mut) {
+            schema.remove("oneOf");
+        }
+    }
     for (name, form) in OTHERWISE {
         if let Some(schema) = schemas.get_mut(*name)
             && let (Value::Object(schema), Ok(Value::Object(form))) =
@@ -217,32 +274,6 @@ fn definitions(add: impl FnOnce(&mut SchemaGenerator)) -> Map<String, Value> {
         }
     }
     schemas
-}
-
-/// Takes `metadata` and names from what is required. They are fields without an
-/// alternative in Rust, but may be left out.
-fn relax(schema: &mut Value) {
-    let is_kind = schema["properties"].get("apiVersion").is_some();
-    let optional_name = schema.pointer("/properties/name/description");
-    let optional_name = optional_name
-        .and_then(Value::as_str)
-        .is_some_and(|description| {
-            // What is said of a reference to an object that may be left empty.
-            description.contains("This field is effectively required")
-        });
-    let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) else {
-        return;
-    };
-    required.retain(|field| match field.as_str() {
-        Some("metadata") => !is_kind,
-        Some("name") => !optional_name,
-        _ => true,
-    });
-    if required.is_empty()
-        && let Some(schema) = schema.as_object_mut()
-    {
-        schema.remove("required");
-    }
 }
 
 /// Types that the real server describes in another way: `k8s-openapi` writes
@@ -262,6 +293,13 @@ const OTHERWISE: &[(&str, &str)] = &[
     ),
 ];
 
+/// Types whose form the real server leaves open.
+const ANYTHING: &[&str] = &[
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +315,7 @@ mod tests {
 
     #[test]
     fn schemas_refer_to_schemas_that_are_there() {
-        let schemas = schemas("apps", "v1");
+        let schemas = schemas(&[("apps", "v1", "Deployment")], true);
         let text = serde_json::to_string(&schemas).unwrap();
         for reference in text.split("\"$ref\":\"").skip(1) {
             let name = reference.split('"').next().unwrap();

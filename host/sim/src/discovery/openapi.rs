@@ -1,49 +1,124 @@
-//! OpenAPI: which writes take which parameters, and what every kind looks like.
-//!
-//! The documents are those of version 3. They do not say that patches may be
-//! strategic merge patches, since the schemas lack the merge keys of lists, which
-//! clients carry themselves. Version 2 is a document without content.
+//! OpenAPI: which requests there are, and what every kind looks like.
+
+mod custom;
+mod gnostic;
+mod operation;
+mod parameter;
+mod route;
+mod schema;
+mod v2;
+mod v3;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
+use http::header::{ACCEPT, CACHE_CONTROL, ETAG, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use self::v2::Parts;
 use super::groups;
 use crate::definitions;
 use crate::http::query::Query;
 use crate::http::response::{self, Answer};
 use crate::resource::{Nature, Resource};
 use crate::server::Shared;
-use crate::types;
 
-/// As clients ask for it.
-const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 /// As it is answered: a media type has no `@`.
-const V2_PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// As older clients ask for it.
+const OLD_V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const JSON: &str = "application/json";
 
-/// `/openapi/v2`: a document without content.
-pub(super) fn v2(headers: &HeaderMap) -> Answer {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    if accept.is_some_and(|accept| accept.contains(V2_PROTOBUF)) {
-        // A protobuf message of which no field is set has no bytes.
-        let mut answer = response::bytes(StatusCode::OK, "application/octet-stream", "");
-        answer
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static(V2_PROTOBUF_ANSWER));
-        return answer;
-    }
-    let document = json!({
-        "swagger": "2.0",
-        "info": info(),
-        "paths": {},
-        "definitions": {},
+/// `/openapi/v2`: all that is served in one document.
+pub(super) fn v2(shared: &Shared, headers: &HeaderMap) -> Option<Answer> {
+    let vary = HeaderValue::from_static("Accept");
+    let Some(media) = wanted(headers) else {
+        let mut answer = response::text(StatusCode::NOT_ACCEPTABLE, "");
+        answer.headers_mut().clear();
+        answer.headers_mut().insert(VARY, vary);
+        return Some(answer);
+    };
+    let mut resources = shared.registry.all();
+    resources.retain(|resource| resource.is_custom());
+    resources.sort_by(|a, b| {
+        let key = |r: &Resource| (r.group.clone(), r.version.clone(), r.plural.clone());
+        key(a).cmp(&key(b))
     });
-    response::json(StatusCode::OK, &document)
+    let hash = hash(shared, &resources);
+    let mut answer = if knows(headers, &hash) {
+        not_modified()
+    } else {
+        let defined: Vec<(Arc<Resource>, Value)> = resources
+            .into_iter()
+            .filter_map(|resource| {
+                let definition = definition(shared, &resource)?;
+                Some((resource, definition))
+            })
+            .collect();
+        let custom = Parts::custom(&defined);
+        let document = match media {
+            JSON => Bytes::from(v2::json(custom)),
+            _ => Bytes::from(v2::protobuf(&custom)),
+        };
+        response::bytes(StatusCode::OK, media, document)
+    };
+    let headers = answer.headers_mut();
+    headers.insert(ETAG, HeaderValue::try_from(format!("\"{hash}\"")).ok()?);
+    headers.insert(VARY, vary);
+    Some(answer)
+}
+
+/// In which form a document of version 2 is asked for, the most wanted first.
+fn wanted(headers: &HeaderMap) -> Option<&'static str> {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let accept = accept.filter(|text| !text.trim().is_empty());
+    let mut clauses: Vec<(&str, f64)> = accept
+        .unwrap_or("*/*")
+        .split(',')
+        .map(|clause| {
+            let mut words = clause.split(';').map(str::trim);
+            let media = words.next().unwrap_or_default();
+            let quality = words.find_map(|word| word.strip_prefix("q="));
+            (
+                media,
+                quality.map_or(1.0, |text| text.parse().unwrap_or(0.0)),
+            )
+        })
+        .collect();
+    clauses.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    clauses.iter().find_map(|(media, _)| match *media {
+        JSON | "*/*" | "application/*" => Some(JSON),
+        V2_PROTOBUF | OLD_V2_PROTOBUF => Some(V2_PROTOBUF),
+        _ => None,
+    })
+}
+
+/// Whether the caller has the document of this hash.
+fn knows(headers: &HeaderMap, hash: &str) -> bool {
+    let asked = headers.get_all(IF_NONE_MATCH).iter();
+    asked
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|tag| tag.trim().trim_start_matches("W/"))
+        .any(|tag| tag == "*" || tag.trim_matches('"') == hash)
+}
+
+fn not_modified() -> Answer {
+    let mut answer = response::text(StatusCode::NOT_MODIFIED, "");
+    answer.headers_mut().clear();
+    answer
+}
+
+/// The definition of a custom resource.
+fn definition(shared: &Shared, resource: &Resource) -> Option<Value> {
+    let Nature::Custom(custom) = &resource.nature else {
+        return None;
+    };
+    let definition = shared.store.get(definitions::TABLE, &custom.definition)?;
+    Some(definition.value())
 }
 
 /// `/openapi/v3`: where the documents are.
@@ -91,7 +166,13 @@ fn hash(shared: &Shared, resources: &[Arc<Resource>]) -> String {
 
 /// `/openapi/v3/apis/GROUP/VERSION`. Under its hash a document never changes;
 /// who asks for an older one is sent to this one.
-pub(super) fn v3(shared: &Shared, group: &str, version: &str, query: &Query) -> Option<Answer> {
+pub(super) fn v3(
+    shared: &Shared,
+    group: &str,
+    version: &str,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Option<Answer> {
     let resources = groups::of_version(shared, group, version);
     if resources.is_empty() {
         return None;
@@ -112,8 +193,12 @@ pub(super) fn v3(shared: &Shared, group: &str, version: &str, query: &Query) -> 
             .insert(LOCATION, HeaderValue::try_from(url).ok()?);
         return Some(answer);
     }
-    let document = document(shared, group, version, &resources);
-    let mut answer = response::bytes(StatusCode::OK, "application/json", document);
+    let mut answer = if knows(headers, &hash) {
+        not_modified()
+    } else {
+        let document = document(shared, group, version, &resources);
+        response::bytes(StatusCode::OK, JSON, document)
+    };
     let headers = answer.headers_mut();
     headers.insert(ETAG, HeaderValue::try_from(format!("\"{hash}\"")).ok()?);
     if query.get("hash").is_some() {
@@ -125,7 +210,7 @@ pub(super) fn v3(shared: &Shared, group: &str, version: &str, query: &Query) -> 
 /// Documents without custom resources are always the same, and made once.
 fn document(shared: &Shared, group: &str, version: &str, resources: &[Arc<Resource>]) -> Bytes {
     static MADE: Mutex<BTreeMap<String, Bytes>> = Mutex::new(BTreeMap::new());
-    let make = || Bytes::from(describe(shared, group, version, resources).to_string());
+    let make = || Bytes::from(describe(shared, resources).to_string());
     if resources.iter().any(|resource| resource.is_custom()) {
         return make();
     }
@@ -135,17 +220,28 @@ fn document(shared: &Shared, group: &str, version: &str, resources: &[Arc<Resour
         .clone()
 }
 
-fn describe(shared: &Shared, group: &str, version: &str, resources: &[Arc<Resource>]) -> Value {
-    let (mut paths, mut schemas) = (Map::new(), types::schemas(group, version));
-    for resource in resources.iter().filter(|resource| resource.is_stored()) {
-        let (many, one) = urls(resource);
-        paths.insert(many, collection(resource));
-        paths.insert(one, object(resource));
-        if let Nature::Custom(custom) = &resource.nature
-            && let Some(schema) = shared.definition_schema(&custom.definition, version)
-        {
-            schemas.extend(types::metadata_schemas());
-            schemas.insert(schema_name(resource), with_kind(schema, resource));
+fn describe(shared: &Shared, resources: &[Arc<Resource>]) -> Value {
+    let mut schemas = schema::of(resources);
+    let mut paths = Map::new();
+    let mut versions = vec![(String::new(), "v1".to_owned())];
+    if let Some(first) = resources.iter().find(|resource| !resource.is_custom()) {
+        let Resource { group, version, .. } = &**first;
+        versions.push((group.clone(), version.clone()));
+        versions.dedup();
+        let path = match group.as_str() {
+            "" => format!("/api/{version}/"),
+            group => format!("/apis/{group}/{version}/"),
+        };
+        let route = operation::discovery(path, group, version);
+        paths.insert(route.path.clone(), v3::path(&route));
+    }
+    schema::shared_kinds(&mut schemas, &versions);
+    for resource in resources {
+        for route in route::of(resource) {
+            paths.insert(route.path.clone(), v3::path(&route));
+        }
+        if let Some(definition) = definition(shared, resource) {
+            schemas.extend(custom::schemas(resource, &definition, false));
         }
     }
     json!({
@@ -158,84 +254,4 @@ fn describe(shared: &Shared, group: &str, version: &str, resources: &[Arc<Resour
 
 fn info() -> Value {
     json!({"title": "Kubernetes", "version": super::VERSION.2})
-}
-
-fn urls(resource: &Resource) -> (String, String) {
-    let root = if resource.group.is_empty() {
-        format!("/api/{}", resource.version)
-    } else {
-        format!("/apis/{}/{}", resource.group, resource.version)
-    };
-    let many = if resource.namespaced {
-        format!("{root}/namespaces/{{namespace}}/{}", resource.plural)
-    } else {
-        format!("{root}/{}", resource.plural)
-    };
-    let one = format!("{many}/{{name}}");
-    (many, one)
-}
-
-fn collection(resource: &Resource) -> Value {
-    json!({
-        "get": operation(resource, "list", &[]),
-        "post": operation(resource, "post", WRITE),
-        "delete": operation(resource, "deletecollection", &["dryRun"]),
-    })
-}
-
-fn object(resource: &Resource) -> Value {
-    json!({
-        "get": operation(resource, "get", &[]),
-        "put": operation(resource, "put", WRITE),
-        "patch": operation(resource, "patch", PATCH),
-        "delete": operation(resource, "delete", &["dryRun"]),
-    })
-}
-
-const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
-const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
-
-fn operation(resource: &Resource, action: &str, parameters: &[&str]) -> Value {
-    let parameters: Vec<Value> = parameters
-        .iter()
-        .map(|name| {
-            let kind = if *name == "force" {
-                "boolean"
-            } else {
-                "string"
-            };
-            json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}})
-        })
-        .collect();
-    json!({
-        "parameters": parameters,
-        "responses": {"200": {"description": "OK"}},
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": gvk(resource),
-    })
-}
-
-fn gvk(resource: &Resource) -> Value {
-    json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
-}
-
-/// `com.example.v1.Widget`.
-fn schema_name(resource: &Resource) -> String {
-    let reversed: Vec<&str> = resource.group.rsplit('.').collect();
-    format!(
-        "{}.{}.{}",
-        reversed.join("."),
-        resource.version,
-        resource.kind
-    )
-}
-
-/// Adds what every object has, and says of which kind it is.
-fn with_kind(mut schema: Value, resource: &Resource) -> Value {
-    schema["x-kubernetes-group-version-kind"] = json!([gvk(resource)]);
-    schema["type"] = json!("object");
-    for (field, known) in types::object_properties() {
-        schema["properties"][field] = known;
-    }
-    schema
 }

@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod lists;
 mod objects;
+mod openapi;
 mod paths;
 mod scale;
 mod services;
