@@ -25,6 +25,7 @@ mod hash;
 mod index;
 mod job;
 mod kubelet;
+mod lease;
 mod load_balancer;
 mod node;
 mod pod;

@@ -1,5 +1,6 @@
-//! Nodes: what pods run on. They are made once and keep still; the heartbeats of
-//! real kubelets would only keep virtual time busy.
+//! Nodes: what pods run on. They are made once and keep still, and so do their leases
+//! (see [`super::lease`]); the heartbeats of real kubelets would only keep virtual time
+//! busy.
 
 use std::sync::Arc;
 

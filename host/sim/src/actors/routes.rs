@@ -14,7 +14,7 @@ use super::tables::{
     STORAGE_CLASSES, VOLUMES,
 };
 use super::{
-    budget, claim, cron_job, custom, daemon_set, delivery, deployment, endpoints, job,
+    budget, claim, cron_job, custom, daemon_set, delivery, deployment, endpoints, job, lease,
     load_balancer, pod, replica_set, stateful_set, volume,
 };
 use crate::kinds::edit::{items, text, text_at};
@@ -72,6 +72,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, target: &Target) -> Result<()
         DEPLOYMENTS => deployment::reconcile(context, &object),
         DISRUPTION_BUDGETS => budget::reconcile(context, &object),
         JOBS => job::reconcile(context, &object),
+        NODES => lease::reconcile(context, &object),
         PODS => pod::reconcile(context, &object),
         REPLICA_SETS => replica_set::reconcile(context, &object),
         SERVICES => {
@@ -81,9 +82,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, target: &Target) -> Result<()
         STATEFUL_SETS => stateful_set::reconcile(context, &object),
         VOLUMES => volume::reconcile(context, &object),
         // Read by others.
-        ENDPOINTS | NODES | QUOTAS | REVISIONS | SERVICE_ACCOUNTS | SLICES | STORAGE_CLASSES => {
-            Ok(())
-        }
+        ENDPOINTS | QUOTAS | REVISIONS | SERVICE_ACCOUNTS | SLICES | STORAGE_CLASSES => Ok(()),
         table => custom::reconcile(context, table, &object),
     }
 }

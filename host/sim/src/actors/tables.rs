@@ -8,6 +8,7 @@ pub(super) const DISRUPTION_BUDGETS: &str = "poddisruptionbudgets.policy";
 pub(super) const ENDPOINTS: &str = "endpoints";
 pub(super) const EVENTS: &str = "events";
 pub(super) const JOBS: &str = "jobs.batch";
+pub(super) const LEASES: &str = "leases.coordination.k8s.io";
 pub(super) const NODES: &str = "nodes";
 pub(super) const PODS: &str = "pods";
 pub(super) const QUOTAS: &str = crate::quotas::TABLE;

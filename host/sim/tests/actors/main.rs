@@ -19,6 +19,7 @@ mod flux_releases;
 mod flux_sources;
 mod idle;
 mod jobs;
+mod leases;
 mod pods;
 mod services;
 mod stateful_sets;

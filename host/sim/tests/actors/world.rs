@@ -62,6 +62,7 @@ const PATHS: &[(&str, &str, &str)] = &[
 /// The path of all objects of a kind in the default namespace.
 pub(crate) fn path(kind: &str) -> String {
     match kind {
+        "Lease" => "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases".to_owned(),
         "Node" => "/api/v1/nodes".to_owned(),
         "PersistentVolume" => "/api/v1/persistentvolumes".to_owned(),
         "StorageClass" => "/apis/storage.k8s.io/v1/storageclasses".to_owned(),
