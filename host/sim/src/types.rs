@@ -137,9 +137,8 @@ pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> Option<Stri
 
 /// The schemas of these kinds, each a group, a version and a kind, and of what they
 /// consist of, by name, as an OpenAPI 3 document has them under `components.schemas`;
-/// and those of what requests and answers consist of besides, of built-in kinds with
-/// what only those have.
-pub(crate) fn schemas(kinds: &[(&str, &str, &str)], builtin: bool) -> Map<String, Value> {
+/// and those of what requests and answers consist of besides.
+pub(crate) fn schemas(kinds: &[(&str, &str, &str)]) -> Map<String, Value> {
     let mut schemas = definitions(|generator| {
         for (group, version, kind) in kinds {
             if let Some(found) = find(group, version, kind) {
@@ -150,10 +149,8 @@ pub(crate) fn schemas(kinds: &[(&str, &str, &str)], builtin: bool) -> Map<String
         drop(generator.subschema_for::<meta::ListMeta>());
         drop(generator.subschema_for::<meta::Patch>());
         drop(generator.subschema_for::<meta::Status>());
-        if builtin {
-            drop(generator.subschema_for::<meta::APIResourceList>());
-            drop(generator.subschema_for::<meta::WatchEvent<core::Pod>>());
-        }
+        drop(generator.subschema_for::<meta::APIResourceList>());
+        drop(generator.subschema_for::<meta::WatchEvent<core::Pod>>());
     });
     for known in TYPES {
         let name = (known.name)();
@@ -315,7 +312,7 @@ mod tests {
 
     #[test]
     fn schemas_refer_to_schemas_that_are_there() {
-        let schemas = schemas(&[("apps", "v1", "Deployment")], true);
+        let schemas = schemas(&[("apps", "v1", "Deployment")]);
         let text = serde_json::to_string(&schemas).unwrap();
         for reference in text.split("\"$ref\":\"").skip(1) {
             let name = reference.split('"').next().unwrap();

@@ -244,6 +244,7 @@ fn describe(shared: &Shared, resources: &[Arc<Resource>]) -> Value {
             schemas.extend(custom::schemas(resource, &definition, false));
         }
     }
+    schema::keep_used(&mut schemas, &paths);
     json!({
         "openapi": "3.0.0",
         "info": info(),

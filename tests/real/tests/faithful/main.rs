@@ -21,6 +21,7 @@ mod generate;
 mod growth;
 mod kept_up;
 mod normal;
+mod openapi;
 mod play;
 mod predict;
 mod servers;

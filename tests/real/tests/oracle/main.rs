@@ -21,6 +21,7 @@
 
 mod comparison;
 mod documents;
+mod further;
 mod kinds;
 mod oracle;
 mod random;
@@ -106,6 +107,15 @@ fn the_table_of_built_in_types_is_that_of_the_server() -> Result<()> {
     let components = kinds::components(documents::folder()?)?;
     let rendered = table::render(&components, &shapes, &versions)?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/ssa/src/builtin/table.txt");
+    is_table(&path, &rendered).map(drop)
+}
+
+#[test]
+fn schemas_say_of_values_and_lists_what_those_of_the_server_say() -> Result<()> {
+    let mut components = kinds::components(documents::discovery()?)?;
+    components.extend(kinds::components(documents::folder()?)?);
+    let rendered = further::render(&components);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/sim/src/types/further.txt");
     is_table(&path, &rendered).map(drop)
 }
 

@@ -1,5 +1,6 @@
 //! The schemas of built-in kinds, of lists and of what all share, in both versions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -93,8 +94,7 @@ pub(super) fn of(resources: &[Arc<Resource>]) -> Map<String, Value> {
         }
         kinds.extend(resource.subresources.iter().filter_map(|sub| sub.body));
     }
-    let builtin = resources.iter().any(|resource| !resource.is_custom());
-    let mut schemas = types::schemas(&kinds, builtin);
+    let mut schemas = types::schemas(&kinds);
     for resource in resources.iter().filter(|resource| !resource.is_custom()) {
         if resource.verbs.names().contains(&"list") {
             schemas.insert(list_name(resource), list(resource));
@@ -117,6 +117,37 @@ pub(super) fn shared_kinds(schemas: &mut Map<String, Value>, versions: &[(String
         if let Some(schema) = schemas.get_mut(&format!("{META}.{kind}")) {
             schema["x-kubernetes-group-version-kind"] = json!(all);
         }
+    }
+}
+
+/// Leaves out the schemas that no request needs.
+pub(super) fn keep_used(schemas: &mut Map<String, Value>, paths: &Map<String, Value>) {
+    let mut wanted = Vec::new();
+    for path in paths.values() {
+        references(path, &mut wanted);
+    }
+    let mut used = BTreeSet::new();
+    while let Some(name) = wanted.pop() {
+        if let Some(schema) = schemas.get(&name)
+            && used.insert(name)
+        {
+            references(schema, &mut wanted);
+        }
+    }
+    schemas.retain(|name, _| used.contains(name));
+}
+
+/// Adds the names of the schemas that are referred to.
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let name = fields.get("$ref").and_then(Value::as_str);
+            let name = name.and_then(|name| name.strip_prefix(V3));
+            found.extend(name.map(str::to_owned));
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
     }
 }
 
