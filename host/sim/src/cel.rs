@@ -4,6 +4,8 @@
 pub(crate) mod admission;
 mod budget;
 mod check;
+mod estimate;
+mod facts;
 mod functions;
 mod library;
 mod made;
@@ -18,6 +20,8 @@ use kube_cel::cel::parser::{Expression, Parser};
 
 pub(crate) use budget::{Budget, Exceeded};
 pub(crate) use check::Environment;
+pub(crate) use estimate::{Extent, cost};
+pub(crate) use facts::Facts;
 pub(crate) use library::{ListKind, Lists, context};
 pub(crate) use scope::{Outcome, Scope};
 pub(crate) use types::Type;
@@ -113,6 +117,19 @@ pub(crate) fn check(
     text: &str,
     environment: &Environment,
 ) -> Result<Type, String> {
+    checked(expression, text, environment).map(|(ty, _)| ty)
+}
+
+/// As [`check`], with what is known of the parts.
+///
+/// # Errors
+///
+/// As [`check`].
+pub(crate) fn checked(
+    expression: &Expression,
+    text: &str,
+    environment: &Environment,
+) -> Result<(Type, Facts), String> {
     check::check(expression, environment).map_err(|faults| source::shown(text, &faults))
 }
 

@@ -18,7 +18,7 @@ mod rules;
 mod structural;
 mod validate;
 
-pub use definition::{default, prepare_create, prepare_update, validate, validate_update};
+pub use definition::{default, prepare_create, prepare_update, validate_create, validate_update};
 pub(crate) use format::matches as fits;
 pub use naming::{Names, accept_names, establish};
 pub(crate) use pattern::Pattern;

@@ -1,5 +1,7 @@
 //! The check of the types in an expression, in the words of the real server's library.
 
+mod known;
+
 use std::collections::HashMap;
 
 use kube_cel::cel::common::ast::{
@@ -8,6 +10,8 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::parser::Expression;
 
+use self::known::{named_type, of_literal, qualified, shifted};
+use super::facts::Facts;
 use super::functions::{self, Overload};
 use super::library;
 use super::made;
@@ -38,7 +42,7 @@ impl Environment {
     }
 }
 
-/// The type of an expression.
+/// The type of an expression, and what is known of its parts.
 ///
 /// # Errors
 ///
@@ -46,11 +50,12 @@ impl Environment {
 pub(super) fn check(
     expression: &Expression,
     environment: &Environment,
-) -> Result<Type, Vec<Fault>> {
+) -> Result<(Type, Facts), Vec<Fault>> {
     let mut checker = Checker {
         environment,
         scopes: Vec::new(),
         bindings: Bindings::default(),
+        facts: Facts::default(),
         faults: Vec::new(),
         late: Vec::new(),
         mixed: 0,
@@ -61,7 +66,8 @@ pub(super) fn check(
     } else if !checker.late.is_empty() {
         Err(checker.late)
     } else {
-        Ok(checker.bindings.settle(&ty))
+        let ty = checker.bindings.settle(&ty);
+        Ok((ty, checker.facts.settled(&checker.bindings)))
     }
 }
 
@@ -78,6 +84,9 @@ const UNKNOWN_MACROS: [(&str, usize); 8] = [
     ("sortBy", 2),
 ];
 
+/// The function that only those know that make objects.
+const ESCAPE: &str = "jsonpatch.escapeKey";
+
 /// The function whose lists may hold items of several types.
 const MIXED: &str = "format";
 
@@ -86,6 +95,7 @@ struct Checker<'e> {
     /// The variables of the macros around, the innermost last.
     scopes: Vec<(String, Type)>,
     bindings: Bindings,
+    facts: Facts,
     faults: Vec<Fault>,
     /// What is only looked at where nothing else is wrong.
     late: Vec<Fault>,
@@ -95,6 +105,12 @@ struct Checker<'e> {
 
 impl Checker<'_> {
     fn check(&mut self, expression: &Expression) -> Type {
+        let ty = self.found(expression);
+        self.facts.has_type(expression.id, &ty);
+        ty
+    }
+
+    fn found(&mut self, expression: &Expression) -> Type {
         let id = expression.id;
         match &expression.expr {
             Expr::Unspecified => Type::Dyn,
@@ -181,6 +197,7 @@ impl Checker<'_> {
             && let known = self.environment.variables.get(&name).cloned()
             && let Some(ty) = known.or_else(|| named_type(&name))
         {
+            self.facts.has_name(expression.id, name);
             return ty;
         }
         let ty = self.field(expression.id, &select.operand, &select.field, false);
@@ -256,7 +273,8 @@ impl Checker<'_> {
         };
         if let Some(prefix) = qualified(target) {
             let name = format!("{prefix}.{name}");
-            if let Some(overloads) = functions::named(&name) {
+            let is_known = self.environment.makes_objects || name != ESCAPE;
+            if is_known && let Some(overloads) = functions::named(&name) {
                 return self.resolve(id, &name, overloads, &arguments, false);
             }
         }
@@ -309,11 +327,12 @@ impl Checker<'_> {
         &mut self,
         id: u64,
         name: &str,
-        overloads: &[Overload],
+        overloads: &'static [Overload],
         arguments: &[Type],
         is_member: bool,
     ) -> Type {
         let mut result: Option<Type> = None;
+        let mut chosen = Vec::new();
         let overloads = overloads.iter().filter(|o| o.is_member == is_member);
         for overload in overloads.filter(|o| o.arguments.len() == arguments.len()) {
             let first = self.bindings.fresh(overload.variables);
@@ -322,6 +341,7 @@ impl Checker<'_> {
             if !self.bindings.unify_all(arguments.iter().zip(&wanted)) {
                 continue;
             }
+            chosen.push(overload);
             let made = self.bindings.resolve(&shifted(&overload.result, first));
             result = Some(match result {
                 None => made,
@@ -330,6 +350,7 @@ impl Checker<'_> {
             });
         }
         if let Some(result) = result {
+            self.facts.calls(id, name, chosen);
             return result;
         }
         let arguments = arguments
@@ -453,58 +474,4 @@ impl Checker<'_> {
             self.mismatch(expression.id, &wanted, &found);
         }
     }
-}
-
-/// A type whose variables are counted from `first`.
-fn shifted(ty: &Type, first: usize) -> Type {
-    match ty {
-        Type::Variable(variable) => Type::Variable(first + variable),
-        other => other.with_parts(|part| shifted(part, first)),
-    }
-}
-
-/// A name with dots, where an expression is nothing else.
-fn qualified(expression: &Expression) -> Option<String> {
-    match &expression.expr {
-        Expr::Ident(name) => Some(name.clone()),
-        Expr::Select(select) if !select.test => {
-            Some(format!("{}.{}", qualified(&select.operand)?, select.field))
-        }
-        _ => None,
-    }
-}
-
-fn of_literal(literal: &LiteralValue) -> Type {
-    match literal {
-        LiteralValue::Boolean(_) => Type::Bool,
-        LiteralValue::Bytes(_) => Type::Bytes,
-        LiteralValue::Double(_) => Type::Double,
-        LiteralValue::Int(_) => Type::Int,
-        LiteralValue::Null => Type::Null,
-        LiteralValue::String(_) => Type::Text,
-        LiteralValue::UInt(_) => Type::Uint,
-    }
-}
-
-/// The type that a name stands for as a value.
-fn named_type(name: &str) -> Option<Type> {
-    let ty = match name {
-        "bool" => Type::Bool,
-        "bytes" => Type::Bytes,
-        "double" => Type::Double,
-        "dyn" => Type::Dyn,
-        "int" => Type::Int,
-        "list" => Type::list(Type::Dyn),
-        "map" => Type::Map(Type::Dyn.into(), Type::Dyn.into()),
-        "null_type" => Type::Null,
-        "string" => Type::Text,
-        "uint" => Type::Uint,
-        "type" => Type::Dyn,
-        "optional_type" => Type::optional(Type::Dyn),
-        "google.protobuf.Timestamp" => Type::Timestamp,
-        "google.protobuf.Duration" => Type::Duration,
-        "net.IP" | "net.CIDR" => Type::Dyn,
-        _ => return None,
-    };
-    Some(Type::Meta(ty.into()))
 }

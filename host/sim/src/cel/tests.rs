@@ -124,6 +124,10 @@ fn what_does_not_go_together_is_shown() {
             "ERROR: <input>:1:10: type 'string' does not support field selection\n | self.text.size\n | .........^",
         ),
         (
+            "jsonpatch.escapeKey(self.text)",
+            "ERROR: <input>:1:1: undeclared reference to 'jsonpatch' (in container '')\n | jsonpatch.escapeKey(self.text)\n | ^\nERROR: <input>:1:20: undeclared reference to 'escapeKey' (in container '')\n | jsonpatch.escapeKey(self.text)\n | ...................^",
+        ),
+        (
             "self.text.startswith('a')",
             "ERROR: <input>:1:21: undeclared reference to 'startswith' (in container '')\n | self.text.startswith('a')\n | ....................^",
         ),

@@ -84,8 +84,13 @@ fn versions(definition: &Value) -> impl Iterator<Item = &Value> {
     items(definition.get("spec").unwrap_or(&Value::Null), "versions")
 }
 
-/// Says what is wrong with a definition, its metadata's general rules aside.
-pub fn validate(definition: &Value, errors: &mut Errors) {
+/// Says what is wrong with a new definition, its metadata's general rules aside.
+pub fn validate_create(definition: &Value, errors: &mut Errors) {
+    validate(definition, None, errors);
+}
+
+/// Says what is wrong with a definition, which may be a change of an old one.
+fn validate(definition: &Value, old: Option<&Value>, errors: &mut Errors) {
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let names = spec.get("names").unwrap_or(&Value::Null);
     validate_name(definition, spec, names, errors);
@@ -100,9 +105,9 @@ pub fn validate(definition: &Value, errors: &mut Errors) {
             &["Cluster", "Namespaced"],
         )),
     }
-    validate_versions(definition, spec, errors);
+    validate_versions(definition, old, spec, errors);
     validate_names(names, errors);
-    validate_shared(definition, errors);
+    validate_shared(definition, old, errors);
     validate_conversion(spec, errors);
     validate_stored_versions(definition, errors);
     if flag(spec, "preserveUnknownFields") {
@@ -115,8 +120,9 @@ pub fn validate(definition: &Value, errors: &mut Errors) {
     }
 }
 
-/// Says what of a definition may not change.
+/// Says what is wrong with a changed definition, and what of it may not change.
 pub fn validate_update(definition: &Value, old: &Value, errors: &mut Errors) {
+    validate(definition, Some(old), errors);
     let established =
         items(old.get("status").unwrap_or(&Value::Null), "conditions").any(|condition| {
             text(condition, "type") == "Established" && text(condition, "status") == "True"
@@ -371,7 +377,7 @@ mod tests {
         default(&mut definition);
         prepare_create(&mut definition);
         let mut errors = Errors::new();
-        validate(&definition, &mut errors);
+        validate(&definition, None, &mut errors);
         errors.iter().map(ToString::to_string).collect()
     }
 
@@ -486,7 +492,7 @@ mod tests {
         assert_eq!(new["status"]["storedVersions"], json!(["v1", "v2"]));
         new["spec"]["versions"].as_array_mut().unwrap().remove(0);
         let mut errors = Errors::new();
-        validate(&new, &mut errors);
+        validate(&new, None, &mut errors);
         assert!(
             errors
                 .aggregate()

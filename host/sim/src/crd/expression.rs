@@ -1,6 +1,7 @@
 //! CEL rules of a schema (`x-kubernetes-validations`).
 
 mod declared;
+mod extents;
 mod sets;
 mod values;
 
@@ -13,8 +14,9 @@ use kube_cel::cel::{Context, Value as Cel};
 use serde_json::Value;
 
 pub(super) use self::declared::declared;
+pub(super) use self::extents::{extent, whole};
 use self::values::Shape;
-use crate::cel::{self, Budget, Environment, Exceeded, Failure, Lists, Type};
+use crate::cel::{self, Budget, Environment, Exceeded, Extent, Facts, Failure, Lists, Type};
 use crate::field::{ErrorType, Errors, FieldError, Path, printed, quoted};
 use crate::kinds::edit::{flag, items, text};
 
@@ -80,7 +82,7 @@ fn compile_with(
     Ok(compiled)
 }
 
-/// What is wrong with a rule.
+/// What is wrong with a rule, and what it costs.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
     /// With its expression.
@@ -89,10 +91,14 @@ pub(super) struct Checked {
     pub(super) message: Option<String>,
     /// Whether it is about the change of a value.
     pub(super) uses_old: bool,
+    /// What one evaluation costs at most; nothing where it cannot be evaluated.
+    pub(super) cost: u64,
+    /// The same of the expression that makes its message, where there is one.
+    pub(super) cost_of_message: Option<u64>,
 }
 
-/// Looks into a rule about values of a type.
-pub(super) fn check(rule: &Value, ty: &Type) -> Checked {
+/// Looks into a rule about values of a type, which are so large.
+pub(super) fn check(rule: &Value, ty: &Type, extent: &Extent) -> Checked {
     let old = if flag(rule, "optionalOldSelf") {
         Type::optional(ty.clone())
     } else {
@@ -104,7 +110,10 @@ pub(super) fn check(rule: &Value, ty: &Type) -> Checked {
     let mut checked = Checked::default();
     let expression = text(rule, "rule");
     let parsed = match typed(expression, &environment) {
-        Ok((parsed, Type::Bool)) => parsed,
+        Ok((parsed, Type::Bool, facts)) => {
+            checked.cost = cel::cost(&parsed, &facts, &environment, extent);
+            parsed
+        }
         Ok(_) => {
             checked.rule = Some("cel expression must evaluate to a bool".to_owned());
             return checked;
@@ -118,7 +127,10 @@ pub(super) fn check(rule: &Value, ty: &Type) -> Checked {
     checked.message = match text(rule, "messageExpression") {
         "" => None,
         expression => match typed(expression, &environment) {
-            Ok((_, Type::Text)) => None,
+            Ok((parsed, Type::Text, facts)) => {
+                checked.cost_of_message = Some(cel::cost(&parsed, &facts, &environment, extent));
+                None
+            }
             Ok(_) => Some("messageExpression must evaluate to a string".to_owned()),
             Err(why) => Some(format!("messageExpression compilation failed: {why}")),
         },
@@ -126,11 +138,11 @@ pub(super) fn check(rule: &Value, ty: &Type) -> Checked {
     checked
 }
 
-/// An expression with its type.
-fn typed(expression: &str, environment: &Environment) -> Result<(Expression, Type), String> {
+/// An expression with its type, and what is known of its parts.
+fn typed(expression: &str, environment: &Environment) -> Result<(Expression, Type, Facts), String> {
     let parsed = cel::parse(expression)?;
-    let ty = cel::check(&parsed, expression, environment)?;
-    Ok((parsed, ty))
+    let (ty, facts) = cel::checked(&parsed, expression, environment)?;
+    Ok((parsed, ty, facts))
 }
 
 /// Calls that make values which there is no other way to.

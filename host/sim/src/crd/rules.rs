@@ -4,6 +4,7 @@
 //! not contain as much as about what it means.
 
 mod allowed;
+mod costs;
 mod expressions;
 mod field_path;
 mod structure;
@@ -80,8 +81,9 @@ pub(super) fn validate_root(path: &Path<'_>, schema: &Value, status: bool, error
     }
 }
 
-/// Says what is wrong with a schema at `path`.
-pub(super) fn validate_schema(path: &Path<'_>, schema: &Value) -> Errors {
+/// Says what is wrong with a schema at `path`. What one of its rules costs is no longer
+/// asked where it is an old one.
+pub(super) fn validate_schema(path: &Path<'_>, schema: &Value, is_old: bool) -> Errors {
     let mut errors = Errors::new();
     // Nothing more is made of a schema that has what none may have.
     let readable = unsupported(schema).is_none();
@@ -96,7 +98,7 @@ pub(super) fn validate_schema(path: &Path<'_>, schema: &Value) -> Errors {
     if readable && all.is_empty() {
         defaults_fit(path, schema, &mut all);
     }
-    allowed(path, schema, &mut all);
+    allowed(path, schema, is_old, &mut all);
     all
 }
 
@@ -175,7 +177,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, expected: &[&str]) {
-        let errors = validate_schema(&Path::new("s"), &schema);
+        let errors = validate_schema(&Path::new("s"), &schema, false);
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{schema:#}");
     }

@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Kind] = &[
     .status_prepared(crd::prepare_create)
     .defaulted(crd::default)
     .prepared(|_| {}, crd::prepare_update)
-    .validated(crd::validate)
+    .create_validated(crd::validate_create)
     .conditional()
     .update_validated(crd::validate_update)
     .update_order(UpdateOrder::WholeObject),

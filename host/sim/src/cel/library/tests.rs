@@ -11,7 +11,9 @@ use super::{context, has, type_name};
 /// Checks an expression and evaluates it.
 fn evaluated(text: &str) -> Result<(Type, Value), String> {
     let mut expression = parse(text)?;
-    let ty = check(&expression, text, &Environment::default())?;
+    // Those that make objects know all functions.
+    let environment = Environment::default().making_objects();
+    let ty = check(&expression, text, &environment)?;
     make_ready(&mut expression);
     let made = on_a_large_stack(|| {
         let context = context();

@@ -25,8 +25,13 @@ const COLUMN_FORMATS: [&str; 8] = [
 const SELECTABLE_MAX: usize = 8;
 const WARNING_MAX: usize = 256;
 
-/// Checks the versions, each for itself.
-pub(super) fn validate_versions(definition: &Value, spec: &Value, errors: &mut Errors) {
+/// Checks the versions, each for itself; `old` is the definition before a change.
+pub(super) fn validate_versions(
+    definition: &Value,
+    old: Option<&Value>,
+    spec: &Value,
+    errors: &mut Errors,
+) {
     let path = SPEC.child("versions");
     for (index, version) in versions(definition).enumerate() {
         if version.pointer("/schema/openAPIV3Schema").is_none() {
@@ -54,7 +59,7 @@ pub(super) fn validate_versions(definition: &Value, spec: &Value, errors: &mut E
         }
         validate_deprecation(&path, version, errors);
         if !shared.schema {
-            validate_version_schema(&path.child("schema"), version, errors);
+            validate_version_schema(&path.child("schema"), version, old, errors);
         }
         if !shared.subresources {
             validate_scale(&path.child("subresources"), version, errors);
@@ -109,13 +114,13 @@ impl Shared {
 }
 
 /// Checks what all versions share.
-pub(super) fn validate_shared(definition: &Value, errors: &mut Errors) {
+pub(super) fn validate_shared(definition: &Value, old: Option<&Value>, errors: &mut Errors) {
     let shared = Shared::of(definition);
     let Some(version) = versions(definition).next() else {
         return;
     };
     if shared.schema {
-        validate_version_schema(&SPEC.child("validation"), version, errors);
+        validate_version_schema(&SPEC.child("validation"), version, old, errors);
     }
     if shared.subresources {
         validate_scale(&SPEC.child("subresources"), version, errors);
@@ -151,12 +156,21 @@ fn validate_deprecation(path: &Path<'_>, version: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_version_schema(path: &Path<'_>, version: &Value, errors: &mut Errors) {
+/// Checks the schema of a version, which may have had the same before.
+fn validate_version_schema(
+    path: &Path<'_>,
+    version: &Value,
+    old: Option<&Value>,
+    errors: &mut Errors,
+) {
+    let mut before = old.into_iter().flat_map(versions);
+    let before = before.find(|before| text(before, "name") == text(version, "name"));
+    let is_old = before.is_some_and(|before| before.get("schema") == version.get("schema"));
     if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
         let path = path.child("openAPIV3Schema");
         let status = version.pointer("/subresources/status").is_some();
         rules::validate_root(&path, schema, status, errors);
-        errors.extend(rules::validate_schema(&path, schema));
+        errors.extend(rules::validate_schema(&path, schema, is_old));
     }
 }
 

@@ -4,23 +4,30 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::expressions::{Place, expressions};
+use super::costs::Costs;
+use super::expressions::{Findings, Place, expressions};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{entries, flag, items, text};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// Checks what the server allows anywhere in a schema. Rules are looked into where
-/// nothing else is wrong, neither with the schema as a whole nor where they are.
-pub(super) fn allowed(path: &Path<'_>, schema: &Value, errors: &mut Errors) {
+/// nothing else is wrong, neither with the schema as a whole nor where they are; what one
+/// of them costs only where the schema is not an old one.
+pub(super) fn allowed(path: &Path<'_>, schema: &Value, is_old: bool, errors: &mut Errors) {
     let place = Place {
         is_resource: true,
         uncorrelated: None,
         is_compiled: errors.is_empty(),
+        count: Some(1),
     };
-    let mut rules = Errors::new();
+    let mut rules = Findings {
+        errors: Errors::new(),
+        costs: Costs::new(is_old),
+    };
     visit(path, schema, place, errors, &mut rules);
-    errors.extend(rules);
+    errors.extend(rules.errors);
+    rules.costs.judge(path, errors);
 }
 
 /// Checks a schema and those below it. What is wrong with `rules` is told last.
@@ -29,7 +36,7 @@ fn visit(
     schema: &Value,
     place: Place<'_>,
     errors: &mut Errors,
-    rules: &mut Errors,
+    rules: &mut Findings,
 ) {
     let before = errors.len();
     let kind = text(schema, "type");
@@ -84,12 +91,24 @@ fn visit(
         }
         if additional.is_object() {
             let path = path.child("additionalProperties");
-            visit(&path, additional, place.of(additional), errors, rules);
+            visit(
+                &path,
+                additional,
+                place.of(additional, schema),
+                errors,
+                rules,
+            );
         }
     }
     for (name, property) in entries(schema, "properties") {
         let path = path.child("properties");
-        visit(&path.key(name), property, place.of(property), errors, rules);
+        visit(
+            &path.key(name),
+            property,
+            place.of(property, schema),
+            errors,
+            rules,
+        );
     }
     // What only validates has no rules of its own.
     let mut nowhere = place;
@@ -105,7 +124,7 @@ fn visit(
     }
     if let Some(item) = schema.get("items").filter(|item| item.is_object()) {
         let here = path.to_string();
-        let mut place = place.of(item);
+        let mut place = place.of(item, schema);
         // Items have a past only where something tells them apart.
         if text(schema, "x-kubernetes-list-type") != "map" && place.uncorrelated.is_none() {
             place.uncorrelated = Some(&here);

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::costs::{Costs, most_below};
 use super::field_path;
-use crate::crd::expression::{Checked, check, declared};
+use crate::crd::expression::{Checked, check, declared, extent};
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::edit::{flag, items, text};
 
@@ -25,13 +26,25 @@ pub(super) struct Place<'a> {
     pub(super) uncorrelated: Option<&'a str>,
     /// Whether rules are looked into.
     pub(super) is_compiled: bool,
+    /// How many values there are at most; none where there is no limit.
+    pub(super) count: Option<u64>,
+}
+
+/// What comes out when rules are looked into.
+#[derive(Debug)]
+pub(super) struct Findings {
+    /// What is wrong with them.
+    pub(super) errors: Errors,
+    pub(super) costs: Costs,
 }
 
 impl Place<'_> {
-    /// That of a schema inside.
-    pub(super) fn of(self, schema: &Value) -> Self {
+    /// That of a schema right below another.
+    pub(super) fn of(self, schema: &Value, above: &Value) -> Self {
+        let count = self.count.zip(most_below(above));
         Place {
             is_resource: flag(schema, "x-kubernetes-embedded-resource"),
+            count: count.map(|(count, most)| count.saturating_mul(most)),
             ..self
         }
     }
@@ -44,7 +57,7 @@ pub(super) fn expressions(
     place: Place<'_>,
     is_sound: bool,
     errors: &mut Errors,
-    wrong: &mut Errors,
+    found: &mut Findings,
 ) {
     if items(schema, RULES).next().is_none() {
         return;
@@ -57,15 +70,18 @@ pub(super) fn expressions(
     if !is_sound || errors.len() > before || !place.is_compiled {
         return;
     }
-    let Some(ty) = declared(schema, place.is_resource) else {
+    let declared = declared(schema, place.is_resource);
+    let Some((ty, extent)) = declared.zip(extent(schema, place.is_resource)) else {
         let why = "internal error: failed to construct type information for \
                    x-kubernetes-validations rules: unable to convert structural schema to CEL \
                    declarations";
-        wrong.push(FieldError::internal(&path, why));
+        found.errors.push(FieldError::internal(&path, why));
         return;
     };
     for (index, rule) in items(schema, RULES).enumerate() {
-        content(&path.index(index), rule, check(rule, &ty), place, wrong);
+        let checked = check(rule, &ty, &extent);
+        let count = place.count.unwrap_or_else(|| extent.at_most());
+        content(&path.index(index), rule, checked, (place, count), found);
     }
 }
 
@@ -118,15 +134,27 @@ fn form(path: &Path<'_>, schema: &Value, rule: &Value, errors: &mut Errors) {
     }
 }
 
-/// Says what came out when a rule was looked into.
-fn content(path: &Path<'_>, rule: &Value, checked: Checked, place: Place<'_>, errors: &mut Errors) {
+/// Says what came out when a rule was looked into, of which there are so many values.
+fn content(
+    path: &Path<'_>,
+    rule: &Value,
+    checked: Checked,
+    (place, count): (Place<'_>, u64),
+    found: &mut Findings,
+) {
     let of_rule = path.child("rule");
+    let Findings { errors, costs } = found;
+    let cost = checked.cost.saturating_mul(count);
+    costs.count(&of_rule, "estimated rule cost", cost, errors);
     if let Some(why) = checked.rule {
         errors.push(FieldError::invalid(&of_rule, rule, why));
     }
     if let Some(why) = checked.message {
         let path = path.child("messageExpression");
         errors.push(FieldError::invalid(&path, rule, why));
+    } else if let Some(cost) = checked.cost_of_message {
+        let path = path.child("messageExpression");
+        costs.count(&path, "estimated messageExpression cost", cost, errors);
     }
     match (checked.uses_old, place.uncorrelated) {
         (true, Some(list)) => errors.push(FieldError::invalid_str(
