@@ -9,6 +9,9 @@
 //! `REEVE_FAITHFUL=crud/` runs only the scenarios whose names begin so,
 //! `REEVE_SEED=7` other generated ones, `REEVE_SEEDS=20` those of twenty seeds from
 //! there on, and `REEVE_SCENARIOS=32` four times as many of each.
+//!
+//! What is said of the definitions of other projects is compared where
+//! `REEVE_DEFINITIONS` names a folder with them.
 
 mod accepted;
 mod chance;
@@ -27,4 +30,5 @@ mod predict;
 mod servers;
 mod shrink;
 mod suite;
+mod third_party;
 mod webhooks;
