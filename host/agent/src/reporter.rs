@@ -116,6 +116,7 @@ impl Reports {
         pending.clear();
         drop(pending);
         self.0.remembered.notify_waiters();
+        self.0.done.notify_one();
     }
 
     /// Forgets with which status a `Plugin` object was made: it is gone.
@@ -153,8 +154,9 @@ impl Reports {
     }
 
     /// Says again what was last said of a unit, whose `Unit` object somebody has changed.
-    pub(crate) fn put_unit_right(&self, name: &str) {
-        self.0.pending.lock().put_right(name);
+    /// It has these names of Secrets now.
+    pub(crate) fn put_unit_right(&self, name: &str, found: BTreeSet<KeptSecret>) {
+        self.0.pending.lock().put_right(name, found);
         self.0.arrived.notify_one();
     }
 

@@ -44,11 +44,14 @@ impl Controller {
             let name = change.reference.name.clone();
             self.on_approval(change.new.as_deref(), change.old.as_deref());
             if let Some(unit) = &change.new {
-                if let Some(remembered) = Remembered::of(unit) {
+                let remembered = Remembered::of(unit);
+                let names = remembered.as_ref().map(|found| found.names.clone());
+                if let Some(remembered) = remembered {
                     self.recall(remembered);
                 }
                 if !change.own_write {
-                    self.reports.put_unit_right(&name);
+                    self.reports
+                        .put_unit_right(&name, names.unwrap_or_default());
                 }
                 self.state.unit_objects.insert(name);
             } else {

@@ -70,6 +70,17 @@ impl Names {
         kept.is_some_and(|kept| names.is_subset(&kept.written))
     }
 
+    /// Takes note of the names that an object has, which somebody has changed. Returns whether it
+    /// should have others.
+    pub(super) fn changed(&mut self, object: &str, found: BTreeSet<KeptSecret>) -> bool {
+        let kept = self.0.get_mut(object).filter(|kept| kept.written != found);
+        kept.is_some_and(|kept| {
+            kept.written = found;
+            kept.bare = false;
+            true
+        })
+    }
+
     /// Whether an object has names that are written nowhere.
     pub(super) fn is_behind(&self, object: &str) -> bool {
         let kept = self.0.get(object);
@@ -196,6 +207,14 @@ mod tests {
         kept.written("u", names("x y"), true);
         assert!(kept.add("u", &spec, &names("y")));
         assert_eq!(writing(&kept, None), Writing::Nothing);
+        // Somebody takes one away.
+        assert!(!kept.changed("u", names("x y")));
+        assert!(kept.changed("u", names("x")));
+        assert!(kept.is_behind("u"));
+        assert!(!kept.add("u", &spec, &names("y")));
+        assert_eq!(writing(&kept, None), write(None, "x y"));
+        kept.written("u", names("x y"), true);
+        assert!(!kept.is_behind("u"));
         assert!(!kept.retain("u", &names("x y z")));
         assert!(kept.retain("u", &names("y")));
         assert_eq!(writing(&kept, None), write(None, "y"));

@@ -4,7 +4,7 @@ use super::begun::Begun;
 use super::names::Names;
 use super::pace::{INTERVAL, Pace, differ_in_words};
 use super::{About, Report, UnitReport};
-use reeve_api::PluginStatus;
+use reeve_api::{KeptSecret, PluginStatus};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tokio::time::Instant;
 
@@ -136,15 +136,17 @@ impl Pending {
         }
     }
 
-    /// Has a `Unit` object that somebody has changed written with what was last said.
-    pub(super) fn put_right(&mut self, object: &str) {
+    /// Has a `Unit` object that somebody has changed, and that has these names now, written
+    /// with what was last said.
+    pub(super) fn put_right(&mut self, object: &str, found: BTreeSet<KeptSecret>) {
+        if self.muted {
+            return;
+        }
+        let lacks_names = self.names.changed(object, found);
+        let said = self.units.get(object).cloned();
         let about = About::Unit(object.to_owned());
-        if let Some(said) = self.units.get(object)
-            && !self.muted
-            && !self.reports.contains_key(&about)
-        {
-            let report = Report::Unit(Some(said.clone()));
-            self.place(about, report, true);
+        if (lacks_names || said.is_some()) && !self.reports.contains_key(&about) {
+            self.place(about, Report::Unit(said), true);
         }
     }
 

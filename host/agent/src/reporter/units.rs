@@ -31,9 +31,12 @@ impl Reporter {
                 let sent = self.write_unit(name, &report, may_stand).await?;
                 let mut pending = self.reports.0.pending.lock();
                 pending.names.written(name, names, said.is_none());
-                pending.begun.written(name, &report.status);
-                drop(pending);
-                self.reports.0.remembered.notify_waiters();
+                // Who has begun to wait since is told of what is sent then.
+                if sent {
+                    pending.begun.written(name, &report.status);
+                    drop(pending);
+                    self.reports.0.remembered.notify_waiters();
+                }
                 Ok(sent)
             }
             Writing::Delete => self.delete_unit(name).await.map(|()| true),

@@ -352,20 +352,22 @@ async fn resumes(client: &Client, before: &(u64, BTreeMap<String, Value>)) -> bo
     true
 }
 
-/// What is in the folder of a state: its newest snapshot, and how much there is of another
-/// one that is being made, which begins with another log and has no name before it is whole.
-fn snapshots(state: &Path) -> (u64, usize) {
-    let (mut newest, mut logs, mut unfinished) = (0, 0, 0);
+/// What is in the folder of a state: the number of its newest snapshot, and whether there is
+/// more of another one that is being made, which begins with another log and has no name before
+/// it is whole.
+fn snapshots(state: &Path) -> (u64, bool) {
+    let (mut newest, mut newest_log, mut unfinished) = (0_u64, 0_u64, false);
     for entry in std::fs::read_dir(state).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         match name.split_once('-') {
-            _ if name.ends_with(".new") => unfinished += 1,
+            Some(("snapshot", _)) if name.ends_with(".new") => unfinished = true,
+            _ if name.ends_with(".new") => {}
             Some(("snapshot", number)) => newest = newest.max(number.parse().unwrap()),
-            Some(("log", _)) => logs += 1,
+            Some(("log", number)) => newest_log = newest_log.max(number.parse().unwrap()),
             _ => {}
         }
     }
-    (newest, unfinished + logs)
+    (newest, unfinished || newest_log > newest)
 }
 
 /// What came of the lives of servers.
@@ -419,8 +421,8 @@ async fn lives(folder: PathBuf, seed: u64, kills: usize) -> Account {
         let enough = answers.load(Ordering::SeqCst) + chance.below(ANSWERS);
         // In each other life, a snapshot that is being made is enough.
         let meets_one = chance.below(2) == 0;
-        let (_, parts) = snapshots(&state);
-        let is_met = || meets_one && snapshots(&state).1 > parts;
+        let (_, had_more) = snapshots(&state);
+        let is_met = || meets_one && !had_more && snapshots(&state).1;
         let busy = async {
             while answers.load(Ordering::SeqCst) < enough && !is_met() {
                 tokio::time::sleep(Duration::from_micros(200)).await;
@@ -432,7 +434,7 @@ async fn lives(folder: PathBuf, seed: u64, kills: usize) -> Account {
         drop(server);
         let (snapshot, left) = snapshots(&state);
         account.snapshots += usize::from(snapshot > newest);
-        account.unfinished += usize::from(left > parts);
+        account.unfinished += usize::from(left && !had_more);
         newest = snapshot;
         writers = working.join_all().await;
         server = start(&folder);

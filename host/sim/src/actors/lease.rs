@@ -48,6 +48,11 @@ pub(super) fn reconcile(context: &mut Context<'_>, node: &Value) -> Result<(), A
         });
         return context.create(LEASES, NAMESPACE, KUBELET, lease).map(drop);
     };
+    // Somebody else keeps this Node alive.
+    let holder = text_at(&known, "/spec/holderIdentity");
+    if !holder.is_empty() && holder != name {
+        return Ok(());
+    }
     let renewed = clock::parse(text_at(&known, "/spec/renewTime"));
     let is_recent = renewed.is_some_and(|renewed| context.elapsed(renewed) < PAUSE);
     if is_recent && known["metadata"]["ownerReferences"] == owners {

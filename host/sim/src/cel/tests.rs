@@ -197,3 +197,24 @@ fn deep_expressions_do_not_exhaust_the_stack() {
         assert!(parse(&hostile).is_err());
     }
 }
+
+/// Each of these types is made of the next one twice. Written out, they would take more
+/// memory than there is.
+#[test]
+fn types_that_double_and_double_are_not_written_out() {
+    const MANY: usize = 40;
+    let pairs = (1..MANY).map(|n| format!("a{} == {{a{n}: a{n}}}", n - 1));
+    let pairs: Vec<String> = pairs.collect();
+    let backwards: Vec<String> = pairs.iter().rev().cloned().collect();
+    for conditions in [pairs, backwards] {
+        let inner = conditions.join(" && ");
+        let rule = (0..MANY)
+            .rev()
+            .fold(inner, |rule, n| format!("[[][0]].all(a{n}, {rule})"));
+        match checked(&rule) {
+            Ok(ty) => assert_eq!(ty, "bool"),
+            // Where it was too much to look into.
+            Err(error) => assert!(error.contains("no matching overload"), "{error}"),
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The types of expressions, and which of them go together.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -171,10 +172,16 @@ impl fmt::Display for Type {
     }
 }
 
+/// How many types the check of an expression looks at, with those that they are made of. The
+/// longest rules that people write come to some ten thousand.
+const MOST_STEPS: usize = 1_000_000;
+
 /// What variables have turned out to be so far.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     types: Vec<Option<Type>>,
+    /// How many types were looked at, with those that they are made of.
+    looked_at: Cell<usize>,
     /// What was there before what is being tried.
     before: Vec<(usize, Option<Type>)>,
 }
@@ -185,6 +192,14 @@ impl Bindings {
         let first = self.types.len();
         self.types.resize(first + count, None);
         first
+    }
+
+    /// Whether there have been too many steps: types that are made of each other twice can take
+    /// twice as many with each that is added.
+    fn is_spent(&self) -> bool {
+        let looked_at = self.looked_at.get();
+        self.looked_at.set(looked_at.saturating_add(1));
+        looked_at >= MOST_STEPS
     }
 
     fn bound(&self, variable: usize) -> Option<&Type> {
@@ -224,7 +239,7 @@ impl Bindings {
         if let Type::Variable(variable) = one {
             return self.bind(other, *variable).0;
         }
-        if one.is_open() || other.is_open() {
+        if one.is_open() || other.is_open() || self.is_spent() {
             return true;
         }
         match (one, other) {
@@ -272,6 +287,7 @@ impl Bindings {
     /// Whether a type is made of a variable.
     fn occurs(&self, variable: usize, ty: &Type) -> bool {
         match ty {
+            _ if self.is_spent() => true,
             Type::Variable(other) if *other == variable => true,
             Type::Variable(other) => {
                 let bound = self.bound(*other);
@@ -281,9 +297,10 @@ impl Bindings {
         }
     }
 
-    /// The type with what is known of its variables.
+    /// The type with what is known of its variables; any, where that would be too much to say.
     pub(super) fn resolve(&self, ty: &Type) -> Type {
         match ty {
+            _ if self.is_spent() => Type::Dyn,
             Type::Variable(variable) => match self.bound(*variable) {
                 Some(bound) => self.resolve(bound),
                 None => ty.clone(),

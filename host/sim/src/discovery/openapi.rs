@@ -51,14 +51,19 @@ pub(super) fn v2(shared: &Shared, headers: &HeaderMap) -> Option<Answer> {
     let mut answer = if knows(headers, &hash) {
         not_modified()
     } else {
-        let defined: Vec<(Arc<Resource>, Value)> = resources
-            .into_iter()
-            .filter_map(|resource| {
-                let definition = definition(shared, &resource)?;
-                Some((resource, definition))
-            })
-            .collect();
-        let custom = Parts::custom(&defined);
+        // Those of one definition one after another, so that it is read once.
+        resources.sort_by_key(|resource| name_of_definition(resource).map(str::to_owned));
+        let mut custom = Parts::default();
+        let mut read: Option<(String, Value)> = None;
+        for resource in &resources {
+            let name = name_of_definition(resource).unwrap_or_default();
+            if read.as_ref().is_none_or(|(before, _)| before != name) {
+                read = definition(shared, resource).map(|found| (name.to_owned(), found));
+            }
+            if let Some((_, definition)) = &read {
+                custom.add_custom(resource, definition);
+            }
+        }
         let document = match media {
             JSON => Bytes::from(v2::json(custom)),
             _ => Bytes::from(v2::protobuf(&custom)),
@@ -112,6 +117,13 @@ fn not_modified() -> Answer {
     answer
 }
 
+fn name_of_definition(resource: &Resource) -> Option<&str> {
+    match &resource.nature {
+        Nature::Custom(custom) => Some(&custom.definition),
+        Nature::Builtin(_) => None,
+    }
+}
+
 /// The definition of a custom resource.
 fn definition(shared: &Shared, resource: &Resource) -> Option<Value> {
     let Nature::Custom(custom) = &resource.nature else {
@@ -149,7 +161,17 @@ fn hash(shared: &Shared, resources: &[Arc<Resource>]) -> String {
     digest.update(super::VERSION.2);
     digest.update(env!("CARGO_PKG_VERSION"));
     for resource in resources {
-        digest.update(&resource.plural);
+        let Resource {
+            group,
+            version,
+            kind,
+            plural,
+            namespaced,
+            subresources,
+            ..
+        } = &**resource;
+        let served = (group, version, kind, plural, namespaced, subresources);
+        digest.update(format!("{served:?}"));
         if let Nature::Custom(custom) = &resource.nature {
             let definition = shared.store.get(definitions::TABLE, &custom.definition);
             let written = definition.map(|d| (d.uid().to_owned(), d.version()));

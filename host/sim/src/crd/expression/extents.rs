@@ -1,6 +1,6 @@
 //! How large the values of a schema may be, as the estimate of costs takes it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -54,7 +54,10 @@ fn object(schema: &Value, is_resource: bool) -> Extent {
     let mut fields: HashMap<&str, Extent> = entries(schema, "properties")
         .filter_map(|(field, schema)| Some((field.as_str(), below(schema)?)))
         .collect();
-    let is_required = |field: &str| items(schema, "required").any(|required| required == field);
+    let required: HashSet<&str> = items(schema, "required")
+        .filter_map(Value::as_str)
+        .collect();
+    let is_required = |field: &str| required.contains(field);
     let has_default = |field: &str| {
         let declared = schema.get("properties").and_then(|all| all.get(field));
         let default = declared.and_then(|declared| declared.get("default"));

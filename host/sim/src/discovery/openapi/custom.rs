@@ -121,7 +121,9 @@ fn clean(schema: &mut Value) {
     };
     schema.retain(|key, value| {
         let is_empty = match value {
-            Value::Array(items) => items.is_empty() && key != "enum",
+            Value::Array(items) => {
+                items.is_empty() && !["enum", "default", "example"].contains(&key.as_str())
+            }
             Value::Object(fields) => fields.is_empty() && key == "properties",
             Value::Bool(false) => FLAGS.contains(&key.as_str()),
             Value::Null => key != "default" && key != "example",

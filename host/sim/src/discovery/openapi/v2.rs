@@ -87,16 +87,10 @@ impl Parts {
     }
 
     /// Custom resources, with their definitions.
-    pub(super) fn custom(resources: &[(Arc<Resource>, Value)]) -> Self {
-        let mut parts = Parts::default();
-        for (resource, definition) in resources {
-            route::of(resource)
-                .iter()
-                .for_each(|route| parts.add(route));
-            let schemas = custom::schemas(resource, definition, true);
-            parts.definitions.extend(schemas);
-        }
-        parts
+    pub(super) fn add_custom(&mut self, resource: &Resource, definition: &Value) {
+        route::of(resource).iter().for_each(|route| self.add(route));
+        let schemas = custom::schemas(resource, definition, true);
+        self.definitions.extend(schemas);
     }
 }
 
