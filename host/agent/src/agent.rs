@@ -61,6 +61,9 @@ pub struct AgentConfig {
     /// Whether a new version of a plugin has to pass the gates of an upgrade, as
     /// `spec.upgrade` of its `Plugin` says, or takes over as soon as it loads.
     pub gated: bool,
+    /// How long after a `Unit` object was written it is at least until it is written again,
+    /// where only the words would be others: messages, and which object is waited for.
+    pub word_interval: Duration,
     /// Keys of which one must have signed every component, whatever its `Plugin` says;
     /// none lets components run that nobody has signed.
     pub signature_keys: Vec<VerifyingKey>,
@@ -71,7 +74,13 @@ impl AgentConfig {
     /// enough to leave it to others.
     pub const CONCURRENCY: usize = 16;
 
-    /// Settings for a cluster, with the defaults for everything else.
+    /// The `word_interval` for a cluster that has others to serve. Whoever reads words is content
+    /// with every few seconds; a unit whose objects become healthy one after another would have
+    /// others many times in one.
+    pub const WORD_INTERVAL: Duration = Duration::from_secs(5);
+
+    /// Settings for a cluster, with the defaults for everything else. All words are written at
+    /// once.
     pub fn new(client: kube::Client, engine: Engine, namespace: impl Into<String>) -> Self {
         Self {
             client,
@@ -87,6 +96,7 @@ impl AgentConfig {
             sources: SourceFeed::default(),
             effects: EffectFeed::default(),
             gated: true,
+            word_interval: Duration::ZERO,
             signature_keys: Vec::new(),
         }
     }
@@ -122,6 +132,7 @@ impl Agent {
             sources,
             effects,
             gated,
+            word_interval,
             signature_keys,
         } = config;
         let namespace: Arc<str> = namespace.into();
@@ -152,7 +163,7 @@ impl Agent {
         let secrets = Secrets::new(cluster.clone(), namespace.clone());
         let asked = cluster.clone();
         let own = OwnWatches::new(&store, &namespace, true);
-        let reports = Reports::default();
+        let reports = Reports::with_interval(word_interval);
         let (command_sender, commands) = mpsc::channel(16);
         let (status_sender, status) = watch::channel(AgentStatus::default());
         let journal = Journal::new(cluster.clone(), &namespace, clock.clone());

@@ -97,6 +97,14 @@ struct Shared {
 }
 
 impl Reports {
+    /// For a reporter that writes what says the same of a unit in other words so long after the
+    /// last time at the earliest.
+    pub(crate) fn with_interval(interval: Duration) -> Self {
+        let reports = Self::default();
+        reports.0.pending.lock().pace.interval = interval;
+        reports
+    }
+
     /// Hands in a report. It replaces an unwritten one about the same thing.
     pub(crate) fn put(&self, about: About, report: Report) {
         let mut pending = self.0.pending.lock();

@@ -217,6 +217,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     config.concurrency = args.concurrency;
     config.election = election;
     config.limits = limits;
+    config.word_interval = AgentConfig::WORD_INTERVAL;
     config.threads = args.bounds.threads();
     config.signature_keys = signature_keys(args.signature_keys.as_deref())?;
     let agent = Agent::start(config);

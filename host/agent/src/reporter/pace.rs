@@ -11,16 +11,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long after a `Unit` object was written it is at least until it is written again, where
-/// only the words would be others.
-pub(super) const INTERVAL: Duration = Duration::from_secs(5);
-
 /// Room for this many before those are looked for that are over.
 const FEW: usize = 64;
 
 /// When `Unit` objects were written last; none that was written longer ago than counts.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
+    /// How long after one was written it is at least until it is written again, where only the
+    /// words would be others.
+    pub(super) interval: Duration,
     written: HashMap<About, Instant>,
     /// How many there may be before those are forgotten that no longer count.
     room: usize,
@@ -31,14 +30,15 @@ impl Pace {
     pub(super) fn written(&mut self, about: &About, now: Instant) {
         self.written.insert(about.clone(), now);
         if self.written.len() > self.room {
-            self.written.retain(|_, written| now < *written + INTERVAL);
+            self.written
+                .retain(|_, written| now < *written + self.interval);
             self.room = FEW.max(2 * self.written.len());
         }
     }
 
     /// When there is next to be something that can wait; none where that is now.
     pub(super) fn rests_until(&self, about: &About, now: Instant) -> Option<Instant> {
-        let until = *self.written.get(about)? + INTERVAL;
+        let until = *self.written.get(about)? + self.interval;
         (now < until).then_some(until)
     }
 
@@ -96,6 +96,8 @@ fn kind_of(condition: &Condition) -> (&str, &str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(5);
     use k8s_openapi::jiff::Timestamp;
     use reeve_api::{BlockedBy, UnitSpec, condition};
 
@@ -140,7 +142,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_no_longer_counts_is_forgotten() {
-        let mut pace = Pace::default();
+        let mut pace = Pace {
+            interval: INTERVAL,
+            ..Pace::default()
+        };
         for number in 0..1000 {
             let about = About::Unit(number.to_string());
             pace.written(&about, Instant::now());

@@ -2,7 +2,7 @@
 
 use super::begun::Begun;
 use super::names::Names;
-use super::pace::{INTERVAL, Pace, differ_in_words};
+use super::pace::{Pace, differ_in_words};
 use super::{About, Report, UnitReport};
 use reeve_api::{KeptSecret, PluginStatus};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -42,7 +42,7 @@ pub(super) struct Pending {
     /// Whether somebody waits until everything is written.
     hurried: bool,
     /// Which units were written just now.
-    pace: Pace,
+    pub(super) pace: Pace,
     /// What was last said of each unit that something is said of: one for each
     /// `Unit` object that should exist.
     pub(super) units: HashMap<String, Box<UnitReport>>,
@@ -124,7 +124,7 @@ impl Pending {
         let failed = self.failed.get(&about).map(|failed| failed.until);
         let rests = match can_wait && !self.hurried {
             // What is being written is written now.
-            true if self.writing.contains_key(&about) => Some(now + INTERVAL),
+            true if self.writing.contains_key(&about) => Some(now + self.pace.interval),
             true => self.pace.rests_until(&about, now),
             false => None,
         };
@@ -269,6 +269,8 @@ mod tests {
     use reeve_api::{UnitSpec, UnitStatus, condition};
     use std::time::Duration;
 
+    const INTERVAL: Duration = Duration::from_secs(5);
+
     fn unit(name: &str) -> About {
         About::Unit(name.to_owned())
     }
@@ -298,7 +300,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn words_wait_for_their_time_and_news_do_not() {
-        let reports = Reports::default();
+        let reports = Reports::with_interval(INTERVAL);
         let start = Instant::now();
         let mut written = Vec::new();
         for second in 0_u64..11 {
@@ -330,7 +332,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_waits_when_all_is_to_be_written() {
-        let reports = Reports::default();
+        let reports = Reports::with_interval(INTERVAL);
         let start = Instant::now();
         put(&reports, "a", "Waiting", "first");
         write(&reports, start).await;
@@ -350,7 +352,7 @@ mod tests {
     /// else.
     #[tokio::test(start_paused = true)]
     async fn what_is_waited_for_does_not_wait() {
-        let reports = Reports::default();
+        let reports = Reports::with_interval(INTERVAL);
         let start = Instant::now();
         for message in ["first", "second"] {
             put(&reports, "a", "Waiting", message);
@@ -377,7 +379,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn words_wait_for_both_where_the_last_were_refused() {
-        let reports = Reports::default();
+        let reports = Reports::with_interval(INTERVAL);
         let start = Instant::now();
         put(&reports, "a", "Waiting", "first");
         write(&reports, start).await;
@@ -395,7 +397,7 @@ mod tests {
     /// What was refused is news still, whatever is said since in other words.
     #[tokio::test(start_paused = true)]
     async fn refused_news_do_not_wait_for_words() {
-        let reports = Reports::default();
+        let reports = Reports::with_interval(INTERVAL);
         let start = Instant::now();
         put(&reports, "a", "Waiting", "first");
         write(&reports, start).await;
@@ -416,7 +418,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn words_wait_for_what_is_being_written() {
-        let reports = Reports::default();
+        let reports = Reports::with_interval(INTERVAL);
         put(&reports, "a", "Waiting", "first");
         let (about, _) = reports.take().await;
         put(&reports, "a", "Waiting", "second");
@@ -428,7 +430,7 @@ mod tests {
     /// What is sent to nobody is no reason to wait.
     #[tokio::test(start_paused = true)]
     async fn what_stands_is_looked_at_at_once() {
-        let reports = Reports::default();
+        let reports = Reports::with_interval(INTERVAL);
         let start = Instant::now();
         put(&reports, "a", "Waiting", "first");
         write(&reports, start).await;

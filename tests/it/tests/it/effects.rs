@@ -266,8 +266,7 @@ async fn what_is_gone_is_made_again() {
         world.settle().await;
         assert_eq!(service.asked(), [""; 0], "too soon, at {annotation}");
     }
-    // Some of the ten minutes have gone by, until all was written.
-    world.wait(Duration::from_secs(580)).await;
+    world.wait(Duration::from_secs(599)).await;
     assert_eq!(service.asked(), [""; 0], "looked at again");
     let events = world.events("alice").await;
     let gone = events.iter().find(|event| event["reason"] == "EffectGone");
