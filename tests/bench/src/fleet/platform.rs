@@ -1,8 +1,8 @@
 //! Five hundred Profiles with all plugins at once, as their chart installs them, among the
 //! servers that they need: what it takes to converge them, and to hold them.
 //!
-//! A bare loop sends what the plugins apply, and makes the same databases and containers by the
-//! same statements and requests beside that, each kind with as many at once as the agent. It
+//! A bare loop sends what the plugins apply, and makes the same databases and containers by
+//! requests and statements like theirs, each kind with as many at once as the agent. It
 //! knows beforehand what all of them are, asks nobody about buckets, and writes nothing down.
 //!
 //! Both are measured until all is applied and made. Units are ready later, when kube-controller-manager

@@ -1,5 +1,6 @@
-//! What is made outside of the cluster for Profiles: databases and containers, by the same
-//! statements and requests as the plugins', and as many at once.
+//! What is made outside of the cluster for Profiles: databases and containers, as many at once
+//! as the agent makes. Containers take the requests of their plugin; databases take its
+//! statements but for those that guard against another owner of a role.
 
 use crate::postgres::{CONNECTIONS, connect};
 use anyhow::{Context as _, Result, ensure};
