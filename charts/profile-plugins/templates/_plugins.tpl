@@ -68,6 +68,7 @@ reads:
 writes:
   - {group: security.istio.io, resource: authorizationpolicies}
 {{- else if eq .key "blobcsi" }}
+  - {group: kubeflow.org, resource: profiles}
   - {group: "", resource: persistentvolumes}
   - {group: "", resource: persistentvolumeclaims}
 {{- $pods := include "profile-plugins.flag" (dict "settings" $settings "name" "deletePods" "default" $main) }}

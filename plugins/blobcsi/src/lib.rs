@@ -7,6 +7,7 @@ mod config;
 mod container;
 mod held;
 mod live;
+mod namesakes;
 mod pair;
 mod pods;
 mod source;
@@ -38,6 +39,7 @@ fn manifest(config: &Config) -> Result<Manifest, ConfigError> {
     let place = || Scope::NamespaceNamedLikePrimary;
     let manifest = Manifest::controller(PROFILE)
         .projection(["/metadata/name"])
+        .reads((PROFILE, Scope::Cluster))
         .reads((VOLUME, Scope::Cluster))
         .reads((CLAIM, place()))
         .writes(VOLUME, Scope::Cluster)
@@ -61,6 +63,7 @@ fn reconcile(profile: Profile, config: &Config, cx: &Context) -> Result<Outcome,
     let all = config.deletes_pods() || !doubts.is_empty() || answers.iter().any(may_hold);
     let live = Live::read(cx, &profile, &wanted, all)?;
     let pairs = distinct(wanted, &live, &mut problems);
+    let pairs = namesakes::refuse(cx, &profile, pairs, &live, &mut problems)?;
     let held = Held::of(&profile, &live, &pairs, &answers, &doubts);
 
     // A Profile may well have no volume, and that is meant.

@@ -12,6 +12,8 @@ use crate::volume::{Claim, FOLDER, Volume};
 pub(crate) struct Pair {
     /// What it gives access to, in the words of who described it.
     pub(crate) what: String,
+    /// The instance whose container this is; none of somebody's bucket.
+    pub(crate) instance: Option<String>,
     /// The effect without which there is nothing to mount.
     pub(crate) needs: Option<String>,
     pub(crate) volume: Volume,
@@ -25,11 +27,13 @@ impl Pair {
         profile: &str,
         needs: Option<String>,
     ) -> Result<Self, String> {
-        Self::new(
-            format!("instance {}", instance.name),
+        let volume = of_instance(instance, profile);
+        let pair = Self::new(format!("instance {}", instance.name), volume)?;
+        Ok(Self {
+            instance: Some(instance.name.clone()),
             needs,
-            of_instance(instance, profile),
-        )
+            ..pair
+        })
     }
 
     /// Somebody's bucket.
@@ -41,22 +45,18 @@ impl Pair {
     ) -> Result<Self, String> {
         Self::new(
             format!("bucket {} ({})", bucket.name, place.class.name()),
-            None,
             of_bucket(bucket, access, place, profile),
         )
     }
 
     /// What the API server would refuse, or bind to somebody else's, is told here.
-    fn new(
-        what: String,
-        needs: Option<String>,
-        volume: Result<Volume, String>,
-    ) -> Result<Self, String> {
+    fn new(what: String, volume: Result<Volume, String>) -> Result<Self, String> {
         let checked = volume.and_then(|volume| check(&volume).map(|()| volume));
         match checked {
             Ok(volume) => Ok(Self {
                 what,
-                needs,
+                instance: None,
+                needs: None,
                 claim: Claim::to(&volume),
                 volume,
             }),
@@ -73,6 +73,11 @@ pub(crate) struct Place<'a> {
     pub(crate) account: &'a str,
 }
 
+/// The name of the volume of a Profile's own container.
+pub(crate) fn own_volume(profile: &str, instance: &str) -> String {
+    format!("{profile}-{}", instance.to_ascii_lowercase())
+}
+
 fn of_instance(instance: &Instance, profile: &str) -> Result<Volume, String> {
     let container = container_of(profile)
         .ok_or_else(|| "the Profile's name gives no name of a container".to_owned())?;
@@ -80,7 +85,7 @@ fn of_instance(instance: &Instance, profile: &str) -> Result<Volume, String> {
         true => Access::Read,
         false => Access::ReadWrite,
     };
-    let name = format!("{profile}-{}", instance.name.to_ascii_lowercase());
+    let name = own_volume(profile, &instance.name);
     let mut volume = Volume::new(name, profile, access, instance.capacity);
     volume.claim.push_str(&instance.name);
     volume.class.push_str(&instance.classification);

@@ -144,8 +144,10 @@ fn the_manifest_asks_for_no_more_than_is_needed() {
         Kind::new("v1", "PersistentVolume"),
         Kind::new("v1", "PersistentVolumeClaim"),
     );
-    let base = Manifest::controller(Kind::new("kubeflow.org/v1", "Profile"))
+    let profile = Kind::new("kubeflow.org/v1", "Profile");
+    let base = Manifest::controller(profile.clone())
         .projection(["/metadata/name"])
+        .reads((profile, Scope::Cluster))
         .reads((volume.clone(), Scope::Cluster))
         .reads((claim.clone(), place()))
         .writes(volume, Scope::Cluster)
