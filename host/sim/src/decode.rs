@@ -39,6 +39,15 @@ pub(crate) struct Decoded {
     pub(crate) shown: Option<Box<str>>,
 }
 
+/// Says whether a text is JSON.
+///
+/// # Errors
+///
+/// What is wrong with it, in the words of the server's decoder.
+pub(crate) fn check_json(text: &[u8]) -> Result<(), String> {
+    syntax::check(text)
+}
+
 /// Reads JSON.
 ///
 /// # Errors

@@ -38,6 +38,7 @@ mod limit_range;
 mod meta;
 mod namespace;
 mod networking;
+mod node;
 mod persistent_volume;
 mod pod;
 mod pod_parts;

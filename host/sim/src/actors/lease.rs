@@ -1,8 +1,8 @@
 //! Leases of Nodes, by which a kubelet says that it lives.
 //!
 //! A real kubelet renews its lease every ten seconds. Here it is renewed when its Node
-//! changes, and not otherwise: whoever wakes up by the clock keeps everybody's virtual
-//! time busy.
+//! changes, and made again when it is deleted, and not otherwise: whoever wakes up by the
+//! clock keeps everybody's virtual time busy.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ use crate::rest::meta;
 use crate::status::ApiError;
 
 /// Where they are.
-const NAMESPACE: &str = "kube-node-lease";
+pub(super) const NAMESPACE: &str = "kube-node-lease";
 /// For how long one holds.
 const DURATION: Duration = Duration::from_secs(40);
 /// One that was renewed within this time is not renewed again.

@@ -9,9 +9,9 @@ use super::context::{self, Context};
 use super::index::{Controller, Target};
 use super::script::is_ignored;
 use super::tables::{
-    CLAIMS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DISRUPTION_BUDGETS, ENDPOINTS, JOBS, NODES, PODS,
-    QUOTAS, REPLICA_SETS, REVISIONS, SERVICE_ACCOUNTS, SERVICES, SLICES, STATEFUL_SETS,
-    STORAGE_CLASSES, VOLUMES,
+    CLAIMS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DISRUPTION_BUDGETS, ENDPOINTS, JOBS, LEASES,
+    NODES, PODS, QUOTAS, REPLICA_SETS, REVISIONS, SERVICE_ACCOUNTS, SERVICES, SLICES,
+    STATEFUL_SETS, STORAGE_CLASSES, VOLUMES,
 };
 use super::{
     budget, claim, cron_job, custom, daemon_set, delivery, deployment, endpoints, job, lease,
@@ -32,6 +32,7 @@ const TABLES: &[&str] = &[
     DISRUPTION_BUDGETS,
     ENDPOINTS,
     JOBS,
+    LEASES,
     NODES,
     PODS,
     QUOTAS,
@@ -82,7 +83,9 @@ pub(super) fn reconcile(context: &mut Context<'_>, target: &Target) -> Result<()
         STATEFUL_SETS => stateful_set::reconcile(context, &object),
         VOLUMES => volume::reconcile(context, &object),
         // Read by others.
-        ENDPOINTS | QUOTAS | REVISIONS | SERVICE_ACCOUNTS | SLICES | STORAGE_CLASSES => Ok(()),
+        ENDPOINTS | LEASES | QUOTAS | REVISIONS | SERVICE_ACCOUNTS | SLICES | STORAGE_CLASSES => {
+            Ok(())
+        }
         table => custom::reconcile(context, table, &object),
     }
 }
@@ -162,6 +165,10 @@ pub(super) fn touched(
             }
         }
         STORAGE_CLASSES => pending_claims(shared, dirty),
+        // A kubelet that lives makes another one.
+        LEASES if change.removed && namespace == lease::NAMESPACE => {
+            dirty.insert(Target::new(NODES, meta::text(after, "name")));
+        }
         NODES => {
             for table in [DAEMON_SETS, PODS] {
                 for object in context::list(shared, table, "") {

@@ -1,14 +1,14 @@
 //! The rest of the core group: Namespaces, Nodes, Pods, Services, volumes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::edit::{default_to, ensure_object, items, items_mut, present, set};
+use super::edit::{default_to, items_mut};
 use super::gated::pod_gated;
 use super::pod::{self, pod_atomic_quantities, pod_quantities};
 use super::row::{GenerationRule, Kind};
 use super::verbs::{Subresource, Verbs};
 use super::{
-    claim, endpoints, label_keys, namespace, persistent_volume, pod_parts, pod_status,
+    claim, endpoints, label_keys, namespace, node, persistent_volume, pod_parts, pod_status,
     pod_validation, service,
 };
 use crate::field::Path;
@@ -82,8 +82,14 @@ pub(super) const ROWS: &[Kind] = &[
         .subresources(&[Subresource::of("proxy", PROXY), Subresource::STATUS])
         .status(NODE_STATUS)
         .client_status()
-        .defaulted(default_node)
-        .admitted(admit_node),
+        .gated(&["spec.configSource", "status.config"])
+        .defaulted(node::default)
+        .admitted(node::admit)
+        .validated(node::validate)
+        .update_validated(node::validate_update)
+        .update_order(super::row::UpdateOrder::WholeObjectFirst)
+        .status_restored(node::restore_status)
+        .status_validated(node::validate_update),
     Kind::namespaced(V1, "PersistentVolumeClaim", "persistentvolumeclaims")
         .returned_when_deleted()
         .short(&["pvc"])
@@ -201,31 +207,5 @@ fn default_endpoints(endpoints: &mut Value) {
         for port in items_mut(subset, "ports") {
             default_to(port, "protocol", "TCP");
         }
-    }
-}
-
-fn default_node(node: &mut Value) {
-    ensure_object(node, "spec");
-}
-
-/// A Node starts out as not ready, and with all that it has to give.
-fn admit_node(node: &mut Value) {
-    if let Some(status) = node.get_mut("status")
-        && let Some(capacity) = present(status, "capacity").cloned()
-        && present(status, "allocatable").is_none()
-    {
-        set(status, "allocatable", capacity);
-    }
-    const NOT_READY: &str = "node.kubernetes.io/not-ready";
-    let Some(spec) = ensure_object(node, "spec") else {
-        return;
-    };
-    let mut taints: Vec<Value> = items(spec, "taints").cloned().collect();
-    let tainted = taints
-        .iter()
-        .any(|taint| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule");
-    if !tainted {
-        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
-        set(spec, "taints", taints);
     }
 }

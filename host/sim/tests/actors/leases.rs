@@ -43,6 +43,19 @@ async fn a_node_has_a_lease_for_as_long_as_it_is_there() {
         json!({"spec": {"renewTime": "2026-01-01T01:00:01.000000Z"}}),
     );
 
+    // One that is deleted comes back, as long as its Node is there.
+    world.delete("Lease", "node-1").await;
+    after(1.0).await;
+    let again = world.get("Lease", "node-1").await;
+    has(
+        &again,
+        json!({
+            "metadata": {"ownerReferences": lease["metadata"]["ownerReferences"]},
+            "spec": {"holderIdentity": "node-1", "renewTime": "2026-01-01T01:00:02.000000Z"},
+        }),
+    );
+    assert_ne!(again["metadata"]["uid"], lease["metadata"]["uid"]);
+
     world.delete("Node", "node-1").await;
     after(1.0).await;
     assert!(world.get("Lease", "node-1").await.is_null());
