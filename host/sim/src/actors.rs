@@ -52,6 +52,7 @@ use tokio::task::JoinHandle;
 
 pub use self::settings::{Actors, CustomKind, NotAKind};
 use self::work::{Rest, Work};
+use crate::clock::Clock;
 use crate::server::Shared;
 
 /// The actors of one server: whether there are any, and their task once it runs.
@@ -132,8 +133,12 @@ async fn act(
     let mut work = Work::new(settings);
     loop {
         news.mark_unchanged();
-        let rest = match shared.upgrade() {
-            Some(shared) => work.step(&shared),
+        let (rest, clock, looked) = match shared.upgrade() {
+            Some(shared) => {
+                let clock = shared.clock.clone();
+                let looked = clock.passed();
+                (work.step(&shared), clock, looked)
+            }
             None => return,
         };
         match rest {
@@ -146,16 +151,16 @@ async fn act(
                         }
                     }
                     () = nudge.notified() => {}
-                    () = pause(wait) => work.woken(),
+                    () = pause(&clock, wait.map(|wait| looked + wait)) => work.woken(),
                 }
             }
         }
     }
 }
 
-async fn pause(wait: Option<Duration>) {
-    match wait {
-        Some(wait) => tokio::time::sleep(wait).await,
+async fn pause(clock: &Clock, until: Option<Duration>) {
+    match until {
+        Some(until) => clock.reaches(until).await,
         None => std::future::pending().await,
     }
 }

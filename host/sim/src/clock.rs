@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// A source of the present time; cheap to clone.
 #[derive(Clone)]
@@ -16,15 +18,60 @@ pub struct Clock {
     source: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// How far the clock is off its source, in milliseconds: it can be made to jump.
     skew: Arc<AtomicI64>,
+    pace: Pace,
+}
+
+/// What makes time pass for those who wait. A jump of the clock does not: as with the
+/// clocks of a machine, of which one is set and the other is not.
+#[derive(Clone)]
+enum Pace {
+    /// The runtime's time, since then.
+    Runtime(Instant),
+    Hand(Hand),
+}
+
+/// Moves a clock on; see [`Clock::by_hand`]. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Hand {
+    passed: Arc<watch::Sender<Duration>>,
+}
+
+impl Hand {
+    /// Lets so much time pass. Who waits for a time that has come by this goes on.
+    pub fn advance(&self, by: Duration) {
+        self.passed
+            .send_modify(|passed| *passed = passed.saturating_add(by));
+    }
+
+    fn passed(&self) -> Duration {
+        *self.passed.borrow()
+    }
 }
 
 impl Clock {
-    /// A clock that asks `now` each time.
+    /// A clock that asks `now` each time. Who waits by it waits in the time of tokio.
     pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Clock {
             source: Arc::new(now),
             skew: Arc::default(),
+            pace: Pace::Runtime(Instant::now()),
         }
+    }
+
+    /// A clock that reads `start` and stands still but for the hand that it comes with:
+    /// everything in a server that waits by its clock waits for that hand, in whatever
+    /// time its callers live.
+    pub fn by_hand(start: SystemTime) -> (Self, Hand) {
+        let hand = Hand {
+            passed: Arc::new(watch::Sender::new(Duration::ZERO)),
+        };
+        let own = hand.clone();
+        let clock = Clock {
+            source: Arc::new(move || start + own.passed()),
+            skew: Arc::default(),
+            pace: Pace::Hand(hand.clone()),
+        };
+        (clock, hand)
     }
 
     /// The wall clock.
@@ -35,7 +82,7 @@ impl Clock {
     /// A clock that reads `start` now and moves with tokio's, so that it stands
     /// still and jumps as a paused runtime does.
     pub fn following_tokio(start: SystemTime) -> Self {
-        let origin = tokio::time::Instant::now();
+        let origin = Instant::now();
         Clock::new(move || start + origin.elapsed())
     }
 
@@ -57,6 +104,30 @@ impl Clock {
         Clock {
             skew: Arc::new(AtomicI64::new(self.skew.load(Ordering::Relaxed))),
             source: self.source,
+            pace: self.pace,
+        }
+    }
+
+    /// How much time has passed since some moment before, in which no jump shows.
+    pub(crate) fn passed(&self) -> Duration {
+        match &self.pace {
+            Pace::Runtime(origin) => origin.elapsed(),
+            Pace::Hand(hand) => hand.passed(),
+        }
+    }
+
+    /// Waits until so much time has [`passed`](Self::passed).
+    pub(crate) async fn reaches(&self, at: Duration) {
+        match &self.pace {
+            Pace::Runtime(_) => tokio::time::sleep(at.saturating_sub(self.passed())).await,
+            Pace::Hand(hand) => {
+                // This end is there as long as the clock is.
+                let _ = hand
+                    .passed
+                    .subscribe()
+                    .wait_for(|passed| *passed >= at)
+                    .await;
+            }
         }
     }
 
@@ -134,6 +205,21 @@ mod tests {
         own.jump(-65_000);
         assert_eq!(own.timestamp(), "1970-01-01T00:00:40Z");
         assert_eq!(clock.timestamp(), "1970-01-01T00:01:40Z");
+    }
+
+    #[tokio::test]
+    async fn a_clock_by_hand_lets_nobody_pass_before_its_time() {
+        let (clock, hand) = Clock::by_hand(UNIX_EPOCH);
+        let waits = clock.reaches(Duration::from_secs(60));
+        tokio::pin!(waits);
+        hand.advance(Duration::from_secs(59));
+        assert!(futures::poll!(&mut waits).is_pending());
+        // No jump is time that passes.
+        clock.jump(3_600_000);
+        assert!(futures::poll!(&mut waits).is_pending());
+        hand.advance(Duration::from_secs(1));
+        waits.await;
+        assert_eq!(clock.timestamp(), "1970-01-01T01:01:00Z");
     }
 
     #[tokio::test(start_paused = true)]

@@ -74,7 +74,7 @@ mod types;
 mod watch;
 
 pub use self::actors::{Actors, CustomKind, NotAKind};
-pub use self::clock::Clock;
+pub use self::clock::{Clock, Hand};
 pub use self::counter::{Call, Requests};
 pub use self::faults::{Fault, FaultError, Faults, Outage};
 pub use self::http::route::Verb;

@@ -26,7 +26,8 @@ use crate::{bootstrap, definitions};
 /// How a server is made. `Config::default()` is a server on the wall clock.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where timestamps come from.
+    /// Where timestamps come from, and by what watches last, history grows old and actors
+    /// wait.
     pub clock: Clock,
     /// Where UIDs, name suffixes and tokens come from: the same seed gives the
     /// same ones. Chance when absent.
@@ -34,6 +35,11 @@ pub struct Config {
     /// How many changes of each resource are kept for watches, pages and exact
     /// reads; what is older has expired.
     pub history: usize,
+    /// How often history is forgotten, by the clock: each time, pages and exact reads of
+    /// what was before the time before have expired, and a watch cannot begin before a
+    /// change that is older than this, unless that is one of the last hundred of its
+    /// resource. Five minutes, as with the real server's `--etcd-compaction-interval`.
+    pub compaction_interval: Duration,
     /// How often a watch that allows bookmarks gets one.
     pub bookmark_interval: Duration,
     /// Who makes workloads run; nobody when absent.
@@ -57,6 +63,7 @@ impl Default for Config {
             clock: Clock::system(),
             seed: None,
             history: 10_000,
+            compaction_interval: Duration::from_secs(300),
             bookmark_interval: Duration::from_secs(60),
             actors: None,
             warns_of_no_effect: false,
@@ -93,6 +100,7 @@ pub(crate) struct Shared {
     pub(crate) controllers: Controllers,
     pub(crate) actors: Stage,
     pub(crate) bookmark_interval: Duration,
+    compaction_interval: Duration,
     pub(crate) warns_of_no_effect: bool,
     pub(crate) asks_webhooks: bool,
     pub(crate) keeps_up_namespaces: bool,
@@ -118,6 +126,7 @@ impl Server {
 
     /// A server of what is in `store`.
     pub(crate) fn with_store(store: Store, config: Config) -> Self {
+        store.grows_old(config.clock.clone(), config.compaction_interval);
         let shared = Arc::new(Shared {
             store: Arc::new(store),
             registry: Registry::default(),
@@ -132,6 +141,7 @@ impl Server {
             controllers: Controllers::default(),
             actors: Stage::new(config.actors),
             bookmark_interval: config.bookmark_interval,
+            compaction_interval: config.compaction_interval,
             warns_of_no_effect: config.warns_of_no_effect,
             asks_webhooks: config.asks_webhooks,
             keeps_up_namespaces: config.keeps_up_namespaces,
@@ -154,9 +164,11 @@ impl Server {
         // Before the store: they may then know less than it holds, which they will
         // see, and never more.
         let controllers = shared.controllers.fork();
+        let store = shared.store.fork();
+        store.grows_old(clock.clone(), shared.compaction_interval);
         Server {
             shared: Arc::new(Shared {
-                store: Arc::new(shared.store.fork()),
+                store: Arc::new(store),
                 registry: shared.registry.fork(),
                 clock: clock.separate(),
                 random: shared.random.fork(),
@@ -170,6 +182,7 @@ impl Server {
                 controllers,
                 actors: Stage::new(shared.actors.settings()),
                 bookmark_interval: shared.bookmark_interval,
+                compaction_interval: shared.compaction_interval,
                 warns_of_no_effect: shared.warns_of_no_effect,
                 asks_webhooks: shared.asks_webhooks,
                 keeps_up_namespaces: shared.keeps_up_namespaces,

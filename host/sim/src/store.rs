@@ -2,9 +2,10 @@
 //!
 //! One counter numbers all writes. Every write is a compare-and-swap on one
 //! object, and is kept in the history of its table for watches, for lists that
-//! continue at an older version, and for exact reads. The history is bounded;
-//! a version older than it is [`Compacted`].
+//! continue at an older version, and for exact reads. The history is bounded, in length
+//! and in time; a version older than it is [`Compacted`].
 
+mod aging;
 mod form;
 mod object;
 mod restore;
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::state::{Entry, Journal, Unkept};
 
+use aging::{Aging, Ticks};
 pub(crate) use form::Form;
 pub(crate) use object::Object;
 pub(crate) use restore::Image;
@@ -42,6 +44,8 @@ pub(crate) struct Store {
     /// Announces the version of the latest write to whoever follows everything.
     latest: watch::Sender<u64>,
     history: usize,
+    /// By which clock history grows old, where it does.
+    aging: OnceLock<Aging>,
     /// Where writes are kept before anybody sees them, where they are.
     journal: OnceLock<Arc<Journal>>,
 }
@@ -51,6 +55,7 @@ struct State {
     version: u64,
     /// What was before is forgotten, in tables that are not there yet, too.
     floor: u64,
+    ticks: Ticks,
     tables: HashMap<TableName, Table>,
 }
 
@@ -80,16 +85,18 @@ impl Store {
             state: Mutex::new(State {
                 version: EMPTY,
                 floor: 0,
+                ticks: Ticks::default(),
                 tables: HashMap::new(),
             }),
             latest: watch::Sender::new(EMPTY),
             history: history.max(1),
+            aging: OnceLock::new(),
             journal: OnceLock::new(),
         }
     }
 
     /// A store with the same objects and history, which goes its own way from
-    /// here. The objects are shared, so it costs little.
+    /// here, and does not grow old yet. The objects are shared, so it costs little.
     pub(crate) fn fork(&self) -> Self {
         let state = self.state.lock();
         let tables = state.tables.iter();
@@ -97,12 +104,14 @@ impl Store {
             state: Mutex::new(State {
                 version: state.version,
                 floor: state.floor,
+                ticks: state.ticks.fork(),
                 tables: tables
                     .map(|(name, table)| (name.clone(), table.fork()))
                     .collect(),
             }),
             latest: watch::Sender::new(state.version),
             history: self.history,
+            aging: OnceLock::new(),
             journal: OnceLock::new(),
         }
     }
@@ -132,7 +141,7 @@ impl Store {
     /// A receiver of the version of each write to `table`.
     pub(crate) fn follow(&self, table: &TableName) -> watch::Receiver<u64> {
         let mut state = self.state.lock();
-        state.table(table, self.history).follow()
+        state.table(table).follow()
     }
 
     /// The present object of `key`.
@@ -172,7 +181,10 @@ impl Store {
         range: &Range<'_>,
         at: Option<u64>,
     ) -> Result<Page, Compacted> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        if let Some(at) = at {
+            state.readable(at, self.aging.get())?;
+        }
         let version = at.unwrap_or(state.version);
         let objects = match state.tables.get(table) {
             None => Vec::new(),
@@ -299,8 +311,10 @@ impl Store {
         decide: impl FnOnce(Option<&Object>, u64) -> Result<Option<Object>, Refused>,
     ) -> Result<Arc<Object>, Refused> {
         let mut state = self.state.lock();
+        state.tick(self.aging.get());
+        let bounds = self.bounds();
         let version = state.version + 1;
-        let rows = state.table(table, self.history);
+        let rows = state.table(table);
         let present = rows.get(key);
         let journal = self.journal.get();
         let object = match (decide(present.as_deref(), version)?, present) {
@@ -314,7 +328,7 @@ impl Store {
                         json: object.written(),
                     })?;
                 }
-                rows.put(object)
+                rows.put(object, &bounds)
             }
             (None, Some(last)) => {
                 if let Some(journal) = journal {
@@ -324,7 +338,7 @@ impl Store {
                         key,
                     })?;
                 }
-                rows.take(Arc::new(last.restamped(version)))
+                rows.take(Arc::new(last.restamped(version)), &bounds)
             }
             (None, None) => return Err(Refused::Missing),
         };
@@ -336,11 +350,11 @@ impl Store {
 }
 
 impl State {
-    fn table(&mut self, name: &TableName, history: usize) -> &mut Table {
+    fn table(&mut self, name: &TableName) -> &mut Table {
         let version = self.version;
         self.tables
             .entry(name.clone())
-            .or_insert_with(|| Table::new(history, version))
+            .or_insert_with(|| Table::new(version))
     }
 
     fn compact(&mut self) {

@@ -12,8 +12,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::faults;
 use crate::http::response::BodyError;
 use crate::registry::Service;
@@ -66,13 +66,15 @@ pub(crate) struct Request {
 /// A running watch.
 struct Watch {
     store: Arc<Store>,
+    clock: Clock,
     request: Request,
     news: watch::Receiver<u64>,
     /// Moves when every open watch is to break.
     broken: watch::Receiver<u64>,
     position: u64,
-    ends: Instant,
-    next_bookmark: Option<Instant>,
+    /// When it ends, as the clock tells how much time has passed.
+    ends: Duration,
+    next_bookmark: Option<Duration>,
     pending: VecDeque<Bytes>,
     closing: bool,
 }
@@ -94,24 +96,26 @@ pub(crate) async fn reached(store: &Store, version: u64) -> Result<(), ApiError>
     }
 }
 
-/// Starts a watch. The stream's items are lines of JSON, one or more a piece; it
-/// ends at the timeout, a moment after its resource is served no longer or
+/// Starts a watch, which lasts and has bookmarks by `clock`. The stream's items are lines
+/// of JSON, one or more a piece; it ends at the timeout, a moment after its resource is served no longer or
 /// otherwise, after an `ERROR` event, or with an error when `broken` moves.
 pub(crate) fn stream(
     store: Arc<Store>,
+    clock: Clock,
     broken: watch::Receiver<u64>,
     request: Request,
 ) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static {
-    let now = Instant::now();
+    let now = clock.passed();
     let mut watch = Watch {
         news: store.follow(&request.table),
         broken,
         position: 0,
-        ends: now + request.timeout.unwrap_or(DEFAULT_TIMEOUT),
-        next_bookmark: request.bookmarks.map(|every| now + every),
+        ends: now.saturating_add(request.timeout.unwrap_or(DEFAULT_TIMEOUT)),
+        next_bookmark: request.bookmarks.map(|every| now.saturating_add(every)),
         pending: VecDeque::new(),
         closing: false,
         store,
+        clock,
         request,
     };
     watch.broken.mark_unchanged();
@@ -196,10 +200,10 @@ impl Watch {
                 }
                 () = ended(&mut self.request.service) => {
                     self.request.service = None;
-                    self.ends = self.ends.min(Instant::now() + DRAIN);
+                    self.ends = self.ends.min(self.clock.passed() + DRAIN);
                 }
-                () = at(Some(self.ends)) => return None,
-                () = at(bookmark) => self.bookmark(),
+                () = self.clock.reaches(self.ends) => return None,
+                () = at(&self.clock, bookmark) => self.bookmark(),
             }
         }
     }
@@ -227,7 +231,11 @@ impl Watch {
         let object = self.request.rendering.bookmark(self.position, false);
         write_event(&mut line, "BOOKMARK", &object);
         self.push(line);
-        self.next_bookmark = self.request.bookmarks.map(|every| Instant::now() + every);
+        let now = self.clock.passed();
+        self.next_bookmark = self
+            .request
+            .bookmarks
+            .map(|every| now.saturating_add(every));
     }
 
     fn fail(&mut self, error: &ApiError) {
@@ -286,9 +294,9 @@ async fn ended(service: &mut Option<Service>) {
     }
 }
 
-async fn at(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant).await,
+async fn at(clock: &Clock, at: Option<Duration>) {
+    match at {
+        Some(at) => clock.reaches(at).await,
         None => std::future::pending().await,
     }
 }

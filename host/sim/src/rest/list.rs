@@ -132,6 +132,7 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, ApiError> {
     };
     let stream = watch::stream(
         call.server.store.clone(),
+        call.server.clock.clone(),
         call.server.faults.watches(),
         watch::Request {
             table: call.resource.table.clone(),

@@ -42,7 +42,7 @@ impl Store {
         let upto = state.version;
         match *entry {
             Entry::Table { table } => {
-                let mut rows = Table::new(self.history, upto);
+                let mut rows = Table::new(upto);
                 rows.compact(upto);
                 state.tables.insert(TableName::from(table), rows);
                 Ok(())
@@ -71,6 +71,7 @@ impl Store {
     ///
     /// Why it cannot have happened.
     pub(crate) fn replay(&self, entry: &Entry<'_>) -> Result<(), String> {
+        let bounds = self.bounds();
         let mut state = self.state.lock();
         let next = state.version + 1;
         let follows = |version: u64| {
@@ -86,9 +87,7 @@ impl Store {
             } => {
                 follows(version)?;
                 let object = object(table, key, version, json)?;
-                state
-                    .table(&TableName::from(table), self.history)
-                    .put(object);
+                state.table(&TableName::from(table)).put(object, &bounds);
             }
             Entry::Removed {
                 version,
@@ -96,10 +95,10 @@ impl Store {
                 key,
             } => {
                 follows(version)?;
-                let rows = state.table(&TableName::from(table), self.history);
+                let rows = state.table(&TableName::from(table));
                 let last = rows.get(key);
                 let last = last.ok_or_else(|| format!("{table} {key} is removed and not there"))?;
-                rows.take(Arc::new(last.restamped(version)));
+                rows.take(Arc::new(last.restamped(version)), &bounds);
             }
             Entry::Compacted { version } => {
                 if version != state.version {

@@ -14,12 +14,28 @@ use super::Object;
 /// is older than five minutes.
 const MOST_BYTES: usize = 64 << 20;
 
+/// So many changes are kept however old they are, as the real server's cache for watches
+/// keeps them (`defaultLowerBoundCapacity`).
+const FEW: usize = 100;
+
+/// What is kept of a history.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// So many changes.
+    pub(super) most: usize,
+    /// Now, in seconds that have passed.
+    pub(super) now: u32,
+    /// Those that are no more seconds old, and a few others; however old when absent.
+    pub(super) age: Option<u32>,
+}
+
 /// One resource: its objects in key order and its recent changes.
 #[derive(Debug)]
 pub(super) struct Table {
     objects: BTreeMap<Box<str>, Arc<Object>>,
     changes: VecDeque<Arc<Change>>,
-    limit: usize,
+    /// When each of them was made, in seconds that had passed.
+    times: VecDeque<u32>,
     /// The bytes of the objects that the changes made.
     bytes: usize,
     /// Changes after this version are all in `changes`.
@@ -81,11 +97,11 @@ impl Range<'_> {
 }
 
 impl Table {
-    pub(super) fn new(limit: usize, version: u64) -> Self {
+    pub(super) fn new(version: u64) -> Self {
         Table {
             objects: BTreeMap::new(),
             changes: VecDeque::new(),
-            limit,
+            times: VecDeque::new(),
             bytes: 0,
             // A table that was never written has no change to have forgotten.
             oldest: 0,
@@ -93,12 +109,13 @@ impl Table {
         }
     }
 
-    /// A table with the same objects and history, which nobody follows yet.
+    /// A table with the same objects and history, which nobody follows yet. All of it was
+    /// made before any time passed.
     pub(super) fn fork(&self) -> Self {
         Table {
             objects: self.objects.clone(),
             changes: self.changes.clone(),
-            limit: self.limit,
+            times: self.times.iter().map(|_| 0).collect(),
             bytes: self.bytes,
             oldest: self.oldest,
             latest: watch::Sender::new(*self.latest.borrow()),
@@ -181,15 +198,15 @@ impl Table {
         Ok(self.changes.range(start..).cloned().collect())
     }
 
-    pub(super) fn put(&mut self, object: Arc<Object>) -> Arc<Object> {
+    pub(super) fn put(&mut self, object: Arc<Object>, bounds: &Bounds) -> Arc<Object> {
         let before = self.objects.insert(object.key().into(), object.clone());
-        self.record(before, object.clone(), false);
+        self.record(before, object.clone(), false, bounds);
         object
     }
 
-    pub(super) fn take(&mut self, last: Arc<Object>) -> Arc<Object> {
+    pub(super) fn take(&mut self, last: Arc<Object>, bounds: &Bounds) -> Arc<Object> {
         let before = self.objects.remove(last.key());
-        self.record(before, last.clone(), true);
+        self.record(before, last.clone(), true, bounds);
         last
     }
 
@@ -209,13 +226,21 @@ impl Table {
 
     pub(super) fn compact(&mut self, version: u64) {
         self.changes.clear();
+        self.times.clear();
         self.bytes = 0;
         self.oldest = version;
     }
 
-    fn record(&mut self, before: Option<Arc<Object>>, after: Arc<Object>, removed: bool) {
+    fn record(
+        &mut self,
+        before: Option<Arc<Object>>,
+        after: Arc<Object>,
+        removed: bool,
+        bounds: &Bounds,
+    ) {
         let version = after.version();
         self.bytes += after.size();
+        self.times.push_back(bounds.now);
         self.changes.push_back(Arc::new(Change {
             version,
             before,
@@ -224,12 +249,22 @@ impl Table {
         }));
         // The last change always stays: followers are told of it.
         while self.changes.len() > 1
-            && (self.changes.len() > self.limit || self.bytes > MOST_BYTES)
+            && self.has_surplus(bounds)
             && let Some(dropped) = self.changes.pop_front()
         {
+            self.times.pop_front();
             self.oldest = dropped.version;
             self.bytes -= dropped.after.size();
         }
         self.latest.send_replace(version);
+    }
+
+    /// Whether the oldest change is one too many.
+    fn has_surplus(&self, bounds: &Bounds) -> bool {
+        let age = self.times.front().map(|at| bounds.now.saturating_sub(*at));
+        let is_old = bounds.age.is_some_and(|most| age > Some(most));
+        self.changes.len() > bounds.most
+            || self.bytes > MOST_BYTES
+            || is_old && self.changes.len() > FEW
     }
 }

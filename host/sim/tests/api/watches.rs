@@ -1,11 +1,11 @@
 //! Watches, through `kube::Client`.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::support::{CONFIG_MAPS, Http, admin, config_map};
 use http::Request;
 use http_body_util::BodyExt;
-use reeve_sim::Outage;
+use reeve_sim::{Clock, Config, Outage, Server};
 use serde_json::{Value, json};
 
 /// An open watch, read event by event.
@@ -257,4 +257,57 @@ async fn watches_end_with_the_definition_of_their_kind() {
     assert_eq!(watch.brief().await, brief("DELETED", "a"));
     assert_eq!(watch.next().await, Ok(None));
     assert_eq!(http.get(&path).await.0, 404);
+}
+
+/// The clock stands still for as long as nobody moves it, in whatever time a test lives.
+#[tokio::test]
+async fn watches_last_and_history_grows_old_by_the_clock_of_the_server() {
+    let (clock, hand) = Clock::by_hand(UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+    let server = Server::new(Config {
+        clock,
+        ..Config::default()
+    });
+    let http = Http(server.client());
+    http.post(CONFIG_MAPS, config_map("a", json!({}))).await;
+    let (_, b) = http.post(CONFIG_MAPS, config_map("b", json!({}))).await;
+    let first = b["metadata"]["resourceVersion"].as_str().unwrap();
+    let (_, page) = http.get(&format!("{CONFIG_MAPS}?limit=1")).await;
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={first}&timeoutSeconds=150"
+    );
+    let mut watch = Watch::open(&http, &path).await;
+    for _ in 0..2 {
+        hand.advance(Duration::from_secs(60));
+        let event = watch.next().await.unwrap().unwrap();
+        assert_eq!(event["type"], "BOOKMARK");
+    }
+    http.post(CONFIG_MAPS, config_map("c", json!({}))).await;
+    assert_eq!(watch.brief().await, brief("ADDED", "c"));
+    hand.advance(Duration::from_secs(30));
+    assert_eq!(watch.next().await, Ok(None));
+    // Five minutes later the past is as it was, and after ten it is not.
+    let path = format!("{CONFIG_MAPS}?limit=1&continue={token}");
+    hand.advance(Duration::from_secs(150));
+    assert_eq!(http.get(&path).await.0, 200);
+    hand.advance(Duration::from_secs(300));
+    let (code, status) = http.get(&path).await;
+    assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
+    // Who saw all but the last change is told of that, however long ago it was.
+    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={first}");
+    let mut watch = Watch::open(&http, &path).await;
+    assert_eq!(watch.brief().await, brief("ADDED", "c"));
+    // Of many changes those that are old are forgotten.
+    for number in 0..150 {
+        let data = json!({"data": {"number": number.to_string()}});
+        http.call("PATCH", &format!("{CONFIG_MAPS}/a"), data).await;
+    }
+    hand.advance(Duration::from_secs(301));
+    http.post(CONFIG_MAPS, config_map("d", json!({}))).await;
+    let mut late = Watch::open(&http, &path).await;
+    let event = late.next().await.unwrap().unwrap();
+    assert_eq!(
+        (&event["type"], &event["object"]["code"]),
+        (&json!("ERROR"), &json!(410))
+    );
 }
