@@ -3,9 +3,11 @@
 //
 //	clients KUBECONFIG NAMESPACE
 //	clients KUBECONFIG NAMESPACE follow
+//	clients KUBECONFIG NAMESPACE caches
 //
 // With `follow` it checks nothing, and prints what an informer sees until its standard
-// input ends. The namespace has to exist. Whether informers list or stream in the beginning
+// input ends; with `caches` it compares what informers have with lists, each time that it
+// is asked to by a line. The namespace has to exist. Whether informers list or stream in the beginning
 // is decided by the environment, as for any client (KUBE_FEATURE_WatchListClient).
 // The exit code is 1 when a check failed.
 package main
@@ -58,9 +60,13 @@ var checks = []check{
 }
 
 func main() {
-	follows := len(os.Args) == 4 && os.Args[3] == "follow"
-	if len(os.Args) != 3 && !follows {
-		fmt.Fprintln(os.Stderr, "usage: clients KUBECONFIG NAMESPACE [follow]")
+	others := map[string]func(*world) error{"follow": tell, "caches": compareCaches}
+	var other func(*world) error
+	if len(os.Args) == 4 {
+		other = others[os.Args[3]]
+	}
+	if len(os.Args) != 3 && other == nil {
+		fmt.Fprintln(os.Stderr, "usage: clients KUBECONFIG NAMESPACE [follow|caches]")
 		os.Exit(2)
 	}
 	world, err := newWorld(os.Args[1], os.Args[2])
@@ -68,8 +74,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if follows {
-		if err := tell(world); err != nil {
+	if other != nil {
+		if err := other(world); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

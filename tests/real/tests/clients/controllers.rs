@@ -11,7 +11,7 @@ use reeve_real::parts::CLIENTS;
 use reeve_real::{ControlPlane, EmbeddedCluster};
 
 /// What decides how informers of client-go begin.
-const STREAMING: &str = "KUBE_FEATURE_WatchListClient";
+pub(crate) const STREAMING: &str = "KUBE_FEATURE_WatchListClient";
 
 /// Runs all checks in a namespace of their own, which there is. The answer is what was
 /// printed, one line a check.

@@ -2,6 +2,7 @@
 //! is expected of it is what a kube-apiserver answers to the same client at the
 //! same time.
 
+mod caches;
 mod controllers;
 mod dev;
 mod helm;
