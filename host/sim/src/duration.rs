@@ -1,4 +1,4 @@
-//! Durations as Go reads them: `1h30m`, `-1.5s`, `0`.
+//! Durations as Go reads and prints them: `1h30m`, `-1.5s`, `0`.
 
 use std::time::Duration;
 
@@ -128,6 +128,21 @@ fn quoted(text: &str) -> String {
     out
 }
 
+/// A span of time as Go prints it: `5m0s`.
+pub(crate) fn printed(span: Duration) -> String {
+    let (seconds, millis) = (span.as_secs(), span.subsec_millis());
+    let fraction = match millis {
+        0 => String::new(),
+        millis => format!(".{millis:03}").trim_end_matches('0').to_owned(),
+    };
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0) if millis > 0 => format!("{millis}ms"),
+        (0, 0, seconds) => format!("{seconds}{fraction}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}{fraction}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}{fraction}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -199,6 +214,19 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[-+0-9.nuµmsh]{0,30}|.{0,10}") {
             let _ = parse(&text);
+        }
+    }
+
+    #[test]
+    fn spans_are_printed_as_in_go() {
+        for (millis, expected) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (1500, "1.5s"),
+            (300_000, "5m0s"),
+            (3_661_000, "1h1m1s"),
+        ] {
+            assert_eq!(printed(Duration::from_millis(millis)), expected);
         }
     }
 }

@@ -46,10 +46,18 @@ pub(super) enum Failure {
     Uninstall,
     /// What is there cannot be compared with what should be.
     Compare,
+    /// Somebody changes what was deployed, and changes it again when it is put right.
+    Drift,
+    /// What was deployed is suspended.
+    Suspend,
+    /// The hook before a sync fails, and nothing is applied.
+    PreSync,
+    /// The hook after a sync fails, and everything is applied.
+    PostSync,
 }
 
 impl Failure {
-    const ALL: [(&'static str, Failure); 14] = [
+    const ALL: [(&'static str, Failure); 18] = [
         ("schedule", Failure::Schedule),
         ("image-pull", Failure::ImagePull),
         ("crash-loop", Failure::CrashLoop),
@@ -64,6 +72,10 @@ impl Failure {
         ("test", Failure::Test),
         ("uninstall", Failure::Uninstall),
         ("compare", Failure::Compare),
+        ("drift", Failure::Drift),
+        ("suspend", Failure::Suspend),
+        ("pre-sync", Failure::PreSync),
+        ("post-sync", Failure::PostSync),
     ];
 }
 
@@ -327,7 +339,7 @@ mod tests {
             (
                 "fail",
                 "often",
-                "annotation actor.reeve.dev/fail is left out of account: there is no failure \"often\"; there are schedule, image-pull, crash-loop, exit, evict, fetch, build, apply, health, install, upgrade, test, uninstall, compare and none",
+                "annotation actor.reeve.dev/fail is left out of account: there is no failure \"often\"; there are schedule, image-pull, crash-loop, exit, evict, fetch, build, apply, health, install, upgrade, test, uninstall, compare, drift, suspend, pre-sync, post-sync and none",
             ),
             (
                 "fail-times",

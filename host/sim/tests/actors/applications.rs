@@ -131,6 +131,11 @@ async fn an_automated_application_is_synced_and_becomes_healthy() {
             json!({"spec": {"destination": {"namespace": "other"}}}),
         )
         .await;
+    // The same revision has been synced; to somewhere else it is healed only.
+    after(3600.0).await;
+    assert_eq!(stands(&world, "web").await, "OutOfSync Healthy Succeeded");
+    let heal = json!({"spec": {"syncPolicy": {"automated": {"selfHeal": true}}}});
+    world.patch("Application", "web", heal).await;
     world.settle().await;
     assert_eq!(stands(&world, "web").await, "OutOfSync Healthy Running");
     after(20.0).await;
@@ -386,4 +391,149 @@ async fn the_definition_of_argo_cd_takes_the_statuses() {
         &world.get("Application", "web").await["status"]["operationState"],
         json!({"retryCount": 1}),
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_changed_is_healed_where_that_is_asked_for() {
+    let world = world().await;
+    let mut healing = automated();
+    healing["automated"]["selfHeal"] = json!(true);
+    world.create(application("left", &[], automated())).await;
+    world.create(application("healed", &[], healing)).await;
+    after(5.0).await;
+    for name in ["left", "healed"] {
+        world
+            .annotate("Application", name, "fail", Some("drift"))
+            .await;
+        world
+            .annotate("Application", name, "fail-times", Some("3"))
+            .await;
+    }
+    after(0.5).await;
+    assert_eq!(stands(&world, "left").await, "OutOfSync Healthy Succeeded");
+    assert_eq!(stands(&world, "healed").await, "OutOfSync Healthy Running");
+    // Three operations of a second each, and pauses of 2 and 6 seconds between them.
+    for (second, expected) in [
+        (1.0, "OutOfSync Healthy Succeeded 1"),
+        (2.0, "OutOfSync Healthy Running 2"),
+        (1.0, "OutOfSync Healthy Succeeded 2"),
+        (5.0, "OutOfSync Healthy Succeeded 2"),
+        (1.0, "OutOfSync Healthy Running 3"),
+        (1.0, "Synced Healthy Succeeded 3"),
+    ] {
+        after(second).await;
+        let found = world.get("Application", "healed").await;
+        let times =
+            &found["status"]["operationState"]["operation"]["sync"]["autoHealAttemptsCount"];
+        let stood = format!("{} {times}", stands(&world, "healed").await);
+        assert_eq!(stood, expected);
+    }
+    let found = world.get("Application", "healed").await;
+    assert_eq!(found["status"]["history"].as_array().unwrap().len(), 4);
+    // Nobody puts the other right.
+    after(24.0 * 3600.0).await;
+    assert_eq!(stands(&world, "left").await, "OutOfSync Healthy Succeeded");
+    let found = world.get("Application", "left").await;
+    assert_eq!(found["status"]["conditions"], Value::Null);
+    // The next revision counts from the start.
+    world
+        .annotate("Application", "healed", "revision", Some("v2"))
+        .await;
+    world.annotate("Application", "healed", "fail", None).await;
+    after(5.0).await;
+    let found = world.get("Application", "healed").await;
+    assert_eq!(stands(&world, "healed").await, "Synced Healthy Succeeded");
+    has(
+        &found["status"]["operationState"]["operation"]["sync"],
+        json!({"autoHealAttemptsCount": null}),
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_suspended_is_neither_healthy_nor_broken() {
+    let world = world().await;
+    world
+        .create(application("web", &[("fail", "suspend")], automated()))
+        .await;
+    after(5.0).await;
+    assert_eq!(stands(&world, "web").await, "Synced Suspended Succeeded");
+    // It stays so while the next revision is synced.
+    world
+        .annotate("Application", "web", "revision", Some("v2"))
+        .await;
+    after(0.5).await;
+    assert_eq!(stands(&world, "web").await, "OutOfSync Suspended Running");
+    world.annotate("Application", "web", "fail", None).await;
+    after(5.0).await;
+    assert_eq!(stands(&world, "web").await, "Synced Healthy Succeeded");
+    let events = world.events("web").await;
+    let resumed = "ResourceUpdated: Updated health status: Progressing -> Healthy";
+    assert!(events.iter().any(|event| event == resumed), "{events:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_fail_before_a_sync_and_after_it() {
+    let world = world().await;
+    let mut once = automated();
+    once["retry"] = json!({"limit": 0});
+    let slow = [("ready-after", "5s"), ("complete-after", "2s")];
+    for (name, failure) in [("early", "pre-sync"), ("late", "post-sync")] {
+        let annotations = [&slow[..], &[("fail", failure)]].concat();
+        world
+            .create(application(name, &annotations, once.clone()))
+            .await;
+    }
+    let hook = |name: &str, kind: &str, phase: &str| {
+        json!({"resources": [{
+            "group": "batch", "version": "v1", "kind": "Job", "namespace": "web", "name": name,
+            "hookType": kind, "syncPhase": kind, "hookPhase": phase,
+        }]})
+    };
+    after(1.0).await;
+    assert_eq!(stands(&world, "early").await, "OutOfSync Missing Running");
+    let found = world.get("Application", "early").await;
+    has(
+        &found["status"]["operationState"],
+        json!({
+            "message": "waiting for completion of hook batch/Job/early-pre-sync",
+            "syncResult": hook("early-pre-sync", "PreSync", "Running"),
+        }),
+    );
+    // The one after a sync waits for what was synced to be healthy.
+    assert_eq!(stands(&world, "late").await, "OutOfSync Missing Running");
+    let found = world.get("Application", "late").await;
+    has(
+        &found["status"]["operationState"],
+        json!({"message": "one or more tasks are running", "syncResult": {"resources": null}}),
+    );
+    after(5.0).await;
+    assert_eq!(stands(&world, "early").await, "OutOfSync Missing Failed");
+    assert_eq!(stands(&world, "late").await, "Synced Healthy Running");
+    after(2.0).await;
+    assert_eq!(stands(&world, "late").await, "Synced Healthy Failed");
+    for (name, hook) in [
+        ("early", hook("early-pre-sync", "PreSync", "Failed")),
+        ("late", hook("late-post-sync", "PostSync", "Failed")),
+    ] {
+        let found = world.get("Application", name).await;
+        has(
+            &found["status"],
+            json!({
+                "history": null,
+                "operationState": {
+                    "phase": "Failed",
+                    "message": "one or more synchronization tasks completed unsuccessfully",
+                    "syncResult": hook,
+                },
+            }),
+        );
+    }
+    // Nobody tries again what was tried; what is synced need not be.
+    let found = world.get("Application", "early").await;
+    has(
+        &found["status"]["conditions"],
+        json!([{"type": "SyncError"}]),
+    );
+    let found = world.get("Application", "late").await;
+    assert_eq!(found["status"]["conditions"], Value::Null);
 }

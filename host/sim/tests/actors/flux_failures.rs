@@ -88,7 +88,7 @@ async fn failures_are_taken_back_as_often_as_was_said() {
     assert_ne!(found["status"]["observedGeneration"], json!(1));
     let last = &history(&found)[0];
     assert!(
-        last.ends_with("uninstalled uninstall-remediation"),
+        last.ends_with("uninstalling uninstall-remediation"),
         "{last}"
     );
     after(5.0).await;
@@ -104,7 +104,8 @@ async fn failures_are_taken_back_as_often_as_was_said() {
         &found["status"],
         json!({"failures": 2, "observedGeneration": 1}),
     );
-    assert!(history(&found)[0].starts_with("v3 "), "{found:#}");
+    // Helm knows nothing of what was uninstalled.
+    assert!(history(&found)[0].starts_with("v1 "), "{found:#}");
 }
 
 #[tokio::test(start_paused = true)]

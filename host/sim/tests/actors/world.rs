@@ -43,6 +43,7 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("Widget", "/apis/example.com/v1", "widgets"),
     ("Application", "/apis/argoproj.io/v1alpha1", "applications"),
     ("AppProject", "/apis/argoproj.io/v1alpha1", "appprojects"),
+    ("Bucket", SOURCES, "buckets"),
     ("GitRepository", SOURCES, "gitrepositories"),
     ("HelmChart", SOURCES, "helmcharts"),
     (

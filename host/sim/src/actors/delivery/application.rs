@@ -116,13 +116,18 @@ fn compare(scene: &mut Scene<'_, '_>, found: &Value, after: &mut operation::Afte
             .flatten()
             .all(|(field, value)| before.get(field) == Some(value));
     let known = text(&before, "status");
-    let is_synced = if after.has_ended && operation::deployed(scene) {
+    let wanted = sources(scene.before);
+    let is_synced = if operation::drifts(scene) {
+        false
+    } else if operation::has_applied(scene.stands(), &wanted, found) {
+        true
+    } else if after.has_ended && operation::deployed(scene) {
         after.has_synced
     } else if is_same && known != UNKNOWN {
         known == SYNCED
     } else {
         // Only the sources of the last sync are on record.
-        known == UNKNOWN && operation::is_deployed(scene.stands(), &sources(scene.before), found)
+        known == UNKNOWN && operation::is_deployed(scene.stands(), &wanted, found)
     };
     let status = if is_synced { SYNCED } else { OUT_OF_SYNC };
     let mut sync = json!({"status": status, "comparedTo": compared});
@@ -181,23 +186,22 @@ fn complain(scene: &mut Scene<'_, '_>, wrong: &[(&str, String)]) {
 
 /// How healthy it is: what was synced takes its time.
 fn health(scene: &mut Scene<'_, '_>, after: &operation::After) -> (&'static str, &'static str) {
-    let status = scene.stands();
-    let Some(last) = items(status, "history").last().cloned() else {
+    let Some((deployed, stamp)) = last_deployed(scene.stands()) else {
         return ("Missing", "");
     };
-    if after.is_on {
+    let state = scene.stands().get("operationState");
+    if after.is_on && !state.is_some_and(operation::is_applied) {
         return (known_health(scene), "");
     }
-    if scene.script.failure == Some(Failure::Health) {
-        return ("Degraded", ASKED_FOR);
+    match scene.script.failure {
+        Some(Failure::Health) => return ("Degraded", ASKED_FOR),
+        Some(Failure::Suspend) => return ("Suspended", ASKED_FOR),
+        _ => {}
     }
-    let deployed = ["revision", "revisions", "source", "sources"];
-    let deployed = deployed.map(|field| last[field].to_string()).join(" ");
     // What was synced once more as it was has been healthy all the time.
-    let stamp = text(&last, "deployedAt");
     let since = scene
         .context
-        .since_of(scene.before, "health", &deployed, stamp);
+        .since_of(scene.before, "health", &deployed, &stamp);
     let elapsed = scene.context.elapsed(since);
     let (ready, next) = scene.script.readiness(elapsed);
     if let Some(next) = next {
@@ -210,11 +214,28 @@ fn health(scene: &mut Scene<'_, '_>, after: &operation::After) -> (&'static str,
     }
 }
 
+/// What was deployed last, and when: what is in the history, or what was applied by an
+/// operation that fails after that.
+fn last_deployed(status: &Value) -> Option<(String, String)> {
+    let what = |synced: &Value, when: &str| {
+        let fields = ["revision", "revisions", "source", "sources"];
+        let fields = fields.map(|field| synced[field].to_string());
+        (fields.join(" "), when.to_owned())
+    };
+    let state = status.get("operationState");
+    if let Some(state) = state.filter(|state| operation::is_applied(state)) {
+        return Some(what(&state["syncResult"], text(state, "startedAt")));
+    }
+    let last = items(status, "history").last()?;
+    Some(what(last, text(last, "deployedAt")))
+}
+
 fn known_health(scene: &Scene<'_, '_>) -> &'static str {
     match text_at(scene.stands(), "/health/status") {
         "Healthy" => "Healthy",
         "Degraded" => "Degraded",
         "Progressing" => "Progressing",
+        "Suspended" => "Suspended",
         _ => "Missing",
     }
 }

@@ -48,15 +48,16 @@ pub(super) fn reconcile(mut scene: Scene<'_, '_>) -> Result<(), ApiError> {
         "HelmRepository" | "" => ("pulled", "ChartPullSucceeded"),
         _ => ("packaged", "ChartPackageSucceeded"),
     };
+    let about = format!("'{chart}' chart with version '{version}'");
     let words = Words {
-        stored: (
-            reason,
-            format!("{verb} '{chart}' chart with version '{version}'"),
-        ),
+        stored: (reason, format!("{verb} {about}")),
+        news: ("NewChart", format!("{verb} {about}")),
         failed: (
             "ChartPullError",
             format!("chart pull error: failed to download chart for remote reference: {ASKED_FOR}"),
+            Some(format!("new {about}")),
         ),
+        invalid: format!("invalid Helm repository URL: {ASKED_FOR}"),
     };
     let file = format!("{chart}-{version}.tgz");
     fetch(&mut scene, &version, &words, &file)?;

@@ -11,15 +11,18 @@ use super::needs::{self, Standing, Unmet};
 use super::scene::Scene;
 use super::source::FINALIZER;
 use super::{ASKED_FOR, KUSTOMIZATIONS, earliest, hash};
+use crate::duration;
 use crate::kinds::edit::{flag, integer, items, present, set, text, text_at};
 use crate::rest::meta;
-use crate::span;
 use crate::status::ApiError;
 
 /// How often is looked at what waits for others.
 const REQUEUE: Duration = Duration::from_secs(30);
 /// The usual interval where none can be read.
 const INTERVAL: Duration = Duration::from_secs(600);
+/// How much shorter an attempt may be than the interval, where nothing is said of it, and
+/// the least that one may take.
+const LEAST: Duration = Duration::from_secs(30);
 /// How many entries the history has.
 const HISTORY: usize = 5;
 
@@ -124,7 +127,7 @@ fn attempt(script: &Script, interval: Duration, elapsed: Duration) -> (Stage, Op
     {
         return match script.readiness(elapsed) {
             (true, next) => (Stage::Applied, next),
-            (false, next) if elapsed < run => (Stage::Working, next),
+            (false, next) if elapsed < run => (Stage::Working(None), next),
             (false, next) => (Stage::Failing(Failure::Health), next),
         };
     }
@@ -136,9 +139,11 @@ fn attempt(script: &Script, interval: Duration, elapsed: Duration) -> (Stage, Op
         .and_then(|times| u128::try_from(times).ok());
     let tries = last.map_or(tries, |last| tries.min(last));
     let began = period * u32::try_from(tries).unwrap_or(u32::MAX);
+    let is_good = last.is_some_and(|last| tries >= last);
     if elapsed.saturating_sub(began) < run {
-        (Stage::Working, Some(began + run))
-    } else if last.is_some_and(|last| tries >= last) {
+        let fails = (!is_good).then_some(failure);
+        (Stage::Working(fails), Some(began + run))
+    } else if is_good {
         (Stage::Applied, None)
     } else {
         (Stage::Failing(failure), Some(began + period))
@@ -147,7 +152,8 @@ fn attempt(script: &Script, interval: Duration, elapsed: Duration) -> (Stage, Op
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Working,
+    /// With how that will fail.
+    Working(Option<Failure>),
     Failing(Failure),
     Stalled,
     Applied,
@@ -156,7 +162,6 @@ enum Stage {
 fn run(scene: &mut Scene<'_, '_>, revision: &str) {
     let interval = scene.span("/spec/interval", INTERVAL);
     let interval = scene.span("/spec/retryInterval", interval);
-    let timeout = span::text(scene.span("/spec/timeout", interval));
     let mark = format!(
         "{} {revision} {} {:?}",
         scene.generation,
@@ -178,28 +183,29 @@ fn run(scene: &mut Scene<'_, '_>, revision: &str) {
     if stage == Stage::Stalled {
         let message = format!("stalled: {ASKED_FOR}");
         scene.say(READY, Truth::False, "AccessDenied", &message);
-        scene.stall("AccessDenied", &message);
+        // Of one to which access is denied no generation is observed.
+        scene.unsay(RECONCILING);
+        scene.say(STALLED, Truth::True, "AccessDenied", &message);
         return scene.handled();
     }
-    set(scene.status(), "lastAttemptedRevision", revision);
+    let fetches = Some(Failure::Fetch);
+    if stage != Stage::Working(fetches) && stage != Stage::Failing(Failure::Fetch) {
+        set(scene.status(), "lastAttemptedRevision", revision);
+    }
     match stage {
-        Stage::Working if checks => {
-            let message = format!(
-                "Running health checks for revision {revision} with a timeout of {timeout}"
-            );
+        Stage::Working(fails) => {
+            // The last that it is at before it fails or is done.
+            let done = if checks {
+                Failure::Health
+            } else {
+                Failure::Apply
+            };
+            let last = fails.unwrap_or(done);
+            let message = at(scene, revision, last);
             scene.progress(&message);
-            scene.say("Healthy", Truth::Unknown, PROGRESSING, &message);
-            scene.say(
-                READY,
-                Truth::Unknown,
-                PROGRESSING,
-                "Reconciliation in progress",
-            );
-        }
-        Stage::Working => {
-            let message =
-                format!("Detecting drift for revision {revision} with a timeout of {timeout}");
-            scene.progress(&message);
+            if checks && last == Failure::Health {
+                scene.say("Healthy", Truth::Unknown, PROGRESSING, &message);
+            }
             scene.say(
                 READY,
                 Truth::Unknown,
@@ -212,8 +218,22 @@ fn run(scene: &mut Scene<'_, '_>, revision: &str) {
     }
 }
 
+/// What it is at when it fails so.
+fn at(scene: &Scene<'_, '_>, revision: &str, failure: Failure) -> String {
+    let interval = scene.span("/spec/interval", INTERVAL);
+    let timeout = scene.span("/spec/timeout", interval.saturating_sub(LEAST));
+    let timeout = duration::printed(timeout.max(LEAST));
+    let what = match failure {
+        Failure::Fetch => "Fetching manifests",
+        Failure::Build => "Building manifests",
+        Failure::Health => "Running health checks",
+        _ => "Detecting drift",
+    };
+    format!("{what} for revision {revision} with a timeout of {timeout}")
+}
+
 fn fail(scene: &mut Scene<'_, '_>, revision: &str, failure: Failure, checks: bool) {
-    let took = span::text(scene.script.ready_after);
+    let took = duration::printed(scene.script.ready_after);
     let (reason, message) = match failure {
         Failure::Fetch => (
             "ArtifactFailed",
@@ -232,8 +252,12 @@ fn fail(scene: &mut Scene<'_, '_>, revision: &str, failure: Failure, checks: boo
             format!("failed to apply: {ASKED_FOR}"),
         ),
     };
-    if checks && failure == Failure::Health {
-        scene.say("Healthy", Truth::False, reason, &message);
+    if failure == Failure::Health {
+        if checks {
+            scene.say("Healthy", Truth::False, reason, ASKED_FOR);
+        }
+        // It was applied.
+        count_nothing(scene);
     }
     let known = super::conditions::get(&scene.before["status"], READY);
     // Each attempt ends once, however often it is looked at.
@@ -243,12 +267,20 @@ fn fail(scene: &mut Scene<'_, '_>, revision: &str, failure: Failure, checks: boo
         }
         scene.event(Kind::Warning, reason, &message);
     }
-    scene.retry(reason, &message);
+    let progress = at(scene, revision, failure);
+    scene.retry(&progress, reason, &message);
     scene.handled();
 }
 
+/// None of what was applied is there.
+fn count_nothing(scene: &mut Scene<'_, '_>) {
+    if scene.stands().get("inventory").is_none() {
+        set(scene.status(), "inventory", json!({"entries": []}));
+    }
+}
+
 fn apply(scene: &mut Scene<'_, '_>, revision: &str, checks: bool) {
-    let took = span::text(scene.script.ready_after);
+    let took = duration::printed(scene.script.ready_after);
     if checks {
         let message = format!("Health check passed in {took}");
         scene.say("Healthy", Truth::True, "Succeeded", &message);
@@ -262,9 +294,7 @@ fn apply(scene: &mut Scene<'_, '_>, revision: &str, checks: bool) {
         && text(before, "lastAppliedRevision") == revision;
     scene.ready("ReconciliationSucceeded", &message);
     set(scene.status(), "lastAppliedRevision", revision);
-    if scene.stands().get("inventory").is_none() {
-        set(scene.status(), "inventory", json!({"entries": []}));
-    }
+    count_nothing(scene);
     if !was {
         record(scene, revision, "ReconciliationSucceeded");
         let message = format!("Reconciliation finished in {took}");
@@ -279,7 +309,7 @@ fn record(scene: &mut Scene<'_, '_>, revision: &str, outcome: &str) {
         "sha256:{}",
         hash(&format!("{revision} {}", scene.said("/spec/path")))
     );
-    let took = span::text(scene.script.ready_after);
+    let took = duration::printed(scene.script.ready_after);
     let now = scene.now.clone();
     let mut others: Vec<Value> = items(scene.stands(), "history").cloned().collect();
     let same = |entry: &Value| {
@@ -326,17 +356,18 @@ mod tests {
             fail_times,
             ..Script::of(&Actors::default())
         };
-        check(&script(None, None), 9, Stage::Working, Some(10));
+        check(&script(None, None), 9, Stage::Working(None), Some(10));
         check(&script(None, None), 10, Stage::Applied, None);
         let failing = script(Some(Failure::Build), None);
         let failed = Stage::Failing(Failure::Build);
-        check(&failing, 9, Stage::Working, Some(10));
+        let builds = Stage::Working(Some(Failure::Build));
+        check(&failing, 9, builds, Some(10));
         check(&failing, 10, failed, Some(70));
-        check(&failing, 70, Stage::Working, Some(80));
+        check(&failing, 70, builds, Some(80));
         check(&failing, 80, failed, Some(140));
         let once = script(Some(Failure::Apply), Some(1));
         check(&once, 69, Stage::Failing(Failure::Apply), Some(70));
-        check(&once, 70, Stage::Working, Some(80));
+        check(&once, 70, Stage::Working(None), Some(80));
         check(&once, 80, Stage::Applied, None);
         check(&once, 80_000, Stage::Applied, None);
         let degrading = Script {

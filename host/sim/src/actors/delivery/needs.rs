@@ -13,7 +13,7 @@ use crate::rest::meta;
 /// How a source stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It is not there, in the words of the server.
+    /// It is not there, in the words of a controller.
     Missing(String),
     /// It is there.
     There(Box<Found>),
@@ -45,10 +45,8 @@ pub(super) fn source(context: &Context<'_>, kind: &str, namespace: &str, name: &
     let is_played = context.settings.act_for(kind, SOURCES);
     let Some(object) = context.get(&resource.table, &format!("{namespace}/{name}")) else {
         return if is_played {
-            Standing::Missing(format!(
-                "{}.{SOURCES} \"{name}\" not found",
-                resource.plural
-            ))
+            // As caches of controllers say it, which know the kind alone.
+            Standing::Missing(format!("{kind}.{SOURCES} \"{name}\" not found"))
         } else {
             Standing::There(Box::default())
         };
@@ -132,7 +130,7 @@ pub(super) fn dependency(
                 ))),
                 // What cannot be read stays so; a field that is not there yet does not.
                 Err(why) if cel::parse(rule).is_err() => Some(Unmet::Never(format!(
-                    "failed to evaluate dependency {name}: {why}"
+                    "terminal error: failed to evaluate dependency {name}: failed to parse the CEL expression '{rule}': {why}"
                 ))),
                 Err(why) => Some(Unmet::Yet(format!(
                     "failed to evaluate the CEL expression '{rule}': {why}"

@@ -22,6 +22,13 @@ const BACKOFF_MAX: Duration = Duration::from_secs(180);
 const RETRIES: i64 = 5;
 /// How much of the history is kept, where nothing is said of it.
 const HISTORY: i64 = 10;
+/// The pauses before what was changed is put right again: none at first, then this one,
+/// by how much it grows, and the longest (`ARGOCD_APPLICATION_CONTROLLER_SELF_HEAL_*`).
+const HEALING: Duration = Duration::from_secs(2);
+const HEALING_FACTOR: u32 = 3;
+const HEALING_MAX: Duration = Duration::from_secs(300);
+/// The field that counts how often that was done.
+const HEALED: &str = "autoHealAttemptsCount";
 
 /// What became of the operation of an Application.
 #[derive(Debug, Default)]
@@ -111,20 +118,32 @@ fn step(scene: &mut Scene<'_, '_>, state: &mut Value, found: &Value) -> bool {
     }
     .to_owned();
     let elapsed = scene.lasts(&mark, &stamp);
-    let takes = scene.script.complete_after;
+    let is_to_fail = fails(scene, tried);
+    let hook = is_to_fail.then(|| hook(scene)).flatten();
+    // What comes after a sync waits until all that it applied is healthy.
+    let hook_at = match scene.script.failure {
+        Some(Failure::PostSync) if hook.is_some() => scene.script.ready_after,
+        _ => Duration::ZERO,
+    };
+    let takes = hook_at + scene.script.complete_after;
     if scene.script.stalled {
         let message = format!("waiting for healthy state of its resources: {ASKED_FOR}");
         set(state, "message", message);
         return false;
     }
     if elapsed < takes {
-        scene.wake_at(elapsed, takes);
-        if tried == 0 {
+        scene.wake_at(elapsed, if elapsed < hook_at { hook_at } else { takes });
+        if let Some(hook) = hook.filter(|_| elapsed >= hook_at) {
+            let name = text(&hook, "name");
+            let message = format!("waiting for completion of hook batch/Job/{name}");
+            set(state, "message", message);
+            set_hook(state, hook, "Running", "");
+        } else if tried == 0 {
             set(state, "message", "one or more tasks are running");
         }
         return false;
     }
-    if !fails(scene, tried) {
+    if !is_to_fail {
         return close(
             state,
             "Succeeded",
@@ -132,7 +151,13 @@ fn step(scene: &mut Scene<'_, '_>, state: &mut Value, found: &Value) -> bool {
             &now,
         );
     }
-    let message = format!("one or more objects failed to apply, reason: {ASKED_FOR}");
+    let message = match hook {
+        Some(hook) => {
+            set_hook(state, hook, "Failed", ASKED_FOR);
+            "one or more synchronization tasks completed unsuccessfully".to_owned()
+        }
+        None => format!("one or more objects failed to apply, reason: {ASKED_FOR}"),
+    };
     let limit = integer(&retry, "limit").unwrap_or(0);
     if tried < limit || limit < 0 {
         set(state, "finishedAt", now);
@@ -194,11 +219,62 @@ fn sources_of(scene: &Scene<'_, '_>, state: &Value) -> Value {
     }
 }
 
+/// The hook that is to fail: a Job.
+fn hook(scene: &Scene<'_, '_>) -> Option<Value> {
+    let (phase, suffix) = match scene.script.failure? {
+        Failure::PreSync => ("PreSync", "pre-sync"),
+        Failure::PostSync => (POST_SYNC, "post-sync"),
+        _ => return None,
+    };
+    Some(json!({
+        "group": "batch",
+        "version": "v1",
+        "kind": "Job",
+        "namespace": scene.said("/spec/destination/namespace"),
+        "name": format!("{}-{suffix}", scene.name()),
+        "hookType": phase,
+        "syncPhase": phase,
+    }))
+}
+
+const POST_SYNC: &str = "PostSync";
+
+/// Writes down how a hook stands.
+fn set_hook(state: &mut Value, mut hook: Value, phase: &str, message: &str) {
+    set(&mut hook, "hookPhase", phase);
+    if !message.is_empty() {
+        set(&mut hook, "message", message);
+    }
+    if let Some(result) = state.get_mut("syncResult") {
+        set(result, "resources", json!([hook]));
+    }
+}
+
+/// Whether an operation has applied everything, and only the hook after that fails. What
+/// it did is no part of the history.
+pub(super) fn is_applied(state: &Value) -> bool {
+    let result = state.get("syncResult").unwrap_or(&Value::Null);
+    let mut hooks = items(result, "resources");
+    hooks.any(|hook| text(hook, "syncPhase") == POST_SYNC)
+}
+
+/// Whether the present operation, or the last one, has applied these revisions of these
+/// sources without having come to its end.
+pub(super) fn has_applied(status: &Value, sources: &Value, found: &Value) -> bool {
+    let state = status.get("operationState").unwrap_or(&Value::Null);
+    let result = state.get("syncResult").unwrap_or(&Value::Null);
+    is_applied(state) && has(result, sources, found)
+}
+
 fn fails(scene: &Scene<'_, '_>, tried: i64) -> bool {
     let is_meant = scene.script.failure.is_some_and(|failure| {
         !matches!(
             failure,
-            Failure::Compare | Failure::Health | Failure::Uninstall
+            Failure::Compare
+                | Failure::Health
+                | Failure::Uninstall
+                | Failure::Drift
+                | Failure::Suspend
         )
     });
     is_meant && scene.script.fail_times.is_none_or(|times| tried < times)
@@ -290,15 +366,45 @@ pub(super) fn deployed(scene: &Scene<'_, '_>) -> bool {
 
 /// Whether the last sync was of these revisions of these sources.
 pub(super) fn is_deployed(status: &Value, sources: &Value, found: &Value) -> bool {
-    let Some(last) = items(status, "history").last() else {
-        return false;
-    };
+    let last = items(status, "history").last();
+    last.is_some_and(|last| has(last, sources, found))
+}
+
+/// Whether what was synced are these revisions of these sources.
+fn has(synced: &Value, sources: &Value, found: &Value) -> bool {
     let mut fields = sources
         .as_object()
         .into_iter()
         .chain(found.as_object())
         .flatten();
-    fields.all(|(field, value)| last.get(field) == Some(value))
+    fields.all(|(field, value)| synced.get(field) == Some(value))
+}
+
+/// Whether what was deployed is another now than was deployed: as long as that is asked
+/// for, or until it was put right so many times.
+pub(super) fn drifts(scene: &Scene<'_, '_>) -> bool {
+    let script = &scene.script;
+    script.failure == Some(Failure::Drift)
+        && items(scene.stands(), "history").next().is_some()
+        && script
+            .fail_times
+            .is_none_or(|times| healed(scene.stands()) < times)
+}
+
+/// How often the last operation and those before it put right what was changed.
+fn healed(status: &Value) -> i64 {
+    let sync = status.pointer("/operationState/operation/sync");
+    sync.and_then(|sync| integer(sync, HEALED)).unwrap_or(0)
+}
+
+/// How long to wait after the last operation, where so many have put right what was
+/// changed.
+fn healing_pause(times: i64) -> Duration {
+    let mut pause = HEALING;
+    for _ in 1..times.clamp(0, 64) {
+        pause = pause.saturating_mul(HEALING_FACTOR).min(HEALING_MAX);
+    }
+    if times > 0 { pause } else { Duration::ZERO }
 }
 
 /// Starts a sync, where the Application has them start by themselves. Returns why it
@@ -313,28 +419,42 @@ pub(super) fn automate(
         return None;
     }
     let sources = sources(scene.before);
+    let policy = spec.get("syncPolicy").unwrap_or(&Value::Null);
+    let is_set = |field: &str| {
+        let automated = policy.pointer("/automated");
+        automated.is_some_and(|automated| flag(automated, field))
+    };
+    let mut heals = None;
     if let Some(state) = present(scene.stands(), "operationState") {
         let result = state.get("syncResult").unwrap_or(&Value::Null);
-        let mut fields = sources
-            .as_object()
-            .into_iter()
-            .chain(found.as_object())
-            .flatten();
-        let is_attempted = fields.all(|(field, value)| result.get(field) == Some(value));
-        if is_attempted && text(state, "phase") != "Succeeded" {
-            let (shown, why) = (shown(found), text(state, "message"));
-            return Some(format!("Failed last sync attempt to [{shown}]: {why}"));
+        if has(result, &sources, found) {
+            if text(state, "phase") != "Succeeded" {
+                let (shown, why) = (shown(found), text(state, "message"));
+                return Some(format!("Failed last sync attempt to [{shown}]: {why}"));
+            }
+            // Where it goes is no part of what was attempted, and what was changed there
+            // is put right only where that is asked for.
+            if !is_set("selfHeal") {
+                return None;
+            }
+            let times = healed(scene.stands());
+            let finished = clock::parse(text(state, "finishedAt"));
+            let finished = finished.unwrap_or_else(|| scene.context.now());
+            let (elapsed, pause) = (scene.context.elapsed(finished), healing_pause(times));
+            if elapsed < pause {
+                scene.wake_at(elapsed, pause);
+                return None;
+            }
+            heals = Some(times + 1);
         }
-        // A sync does not bring what has gone to the same place; other destinations are.
     }
-    let policy = spec.get("syncPolicy").unwrap_or(&Value::Null);
     let mut sync = sources;
     lay_over(&mut sync, found);
-    if policy
-        .pointer("/automated")
-        .is_some_and(|automated| flag(automated, "prune"))
-    {
+    if is_set("prune") {
         set(&mut sync, "prune", true);
+    }
+    if let Some(times) = heals {
+        set(&mut sync, HEALED, times);
     }
     if let Some(options) = present(policy, "syncOptions") {
         set(&mut sync, "syncOptions", options.clone());
@@ -389,6 +509,12 @@ mod tests {
         ] {
             assert_eq!(pause(retry, tried).as_secs(), expected, "{retry} {tried}");
         }
+    }
+
+    #[test]
+    fn what_is_changed_again_and_again_is_put_right_less_often() {
+        let pauses = [0, 1, 2, 3, 4, 5, 6, 7, i64::MAX].map(|times| healing_pause(times).as_secs());
+        assert_eq!(pauses, [0, 2, 6, 18, 54, 162, 300, 300, 300]);
     }
 
     #[test]

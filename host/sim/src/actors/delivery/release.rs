@@ -1,12 +1,14 @@
 //! The helm-controller of Flux: releases, with what is done when one fails.
 
 mod history;
+mod tries;
 mod wanted;
 
 use std::time::Duration;
 
 use serde_json::Value;
 
+use self::tries::tries;
 use self::wanted::Wanted;
 use super::super::context::Kind;
 use super::super::script::Failure;
@@ -81,6 +83,8 @@ enum Next {
     Do(Action),
     /// As often as was allowed has been tried.
     Exhausted,
+    /// There is nothing to go back to.
+    Lost,
     /// It is as it should be.
     Nothing,
 }
@@ -188,6 +192,7 @@ fn go(scene: &mut Scene<'_, '_>, wanted: &Wanted) {
     match next {
         Next::Do(action) => act(scene, wanted, action),
         Next::Exhausted => exhaust(scene),
+        Next::Lost => lose(scene),
         Next::Nothing => settle(scene),
     }
 }
@@ -204,7 +209,7 @@ fn asked(scene: &Scene<'_, '_>, annotation: &str, field: &str) -> bool {
 fn next(scene: &Scene<'_, '_>, wanted: &Wanted, force: bool) -> Next {
     let status = scene.stands();
     let exhausted = |action: Action| !force && tries(scene, action).exhausted();
-    let latest = items(status, "history").next();
+    let latest = history::latest(status);
     let attempt = |action| {
         if exhausted(action) {
             Next::Exhausted
@@ -212,20 +217,22 @@ fn next(scene: &Scene<'_, '_>, wanted: &Wanted, force: bool) -> Next {
             Next::Do(action)
         }
     };
-    let Some(latest) = latest.filter(|latest| text(latest, "status") != "uninstalled") else {
+    let Some(latest) = latest else {
         return attempt(Action::Install);
     };
     let tests = scene.before.pointer("/spec/test");
     let is_tested = tests.is_some_and(|test| flag(test, "enable"));
     let failed_test = items_of(latest, "testHooks").any(|hook| text(hook, "phase") == "Failed");
-    let ignores = tests.is_some_and(|test| flag(test, "ignoreFailures"));
-    let is_failed = text(latest, "status") == "failed" || is_tested && failed_test && !ignores;
+    let minds = tries(scene, active(status)).minds_tests;
+    let is_failed = text(latest, "status") == "failed" || is_tested && failed_test && minds;
     if is_failed {
         let tries = tries(scene, active(status));
         return if tries.retry.is_some() || force || tries.failures <= 0 {
             Next::Do(Action::Upgrade)
         } else if tries.exhausted() {
             Next::Exhausted
+        } else if !tries.uninstalls && !history::has_target(status) {
+            Next::Lost
         } else {
             Next::Do(Action::Upgrade)
         };
@@ -255,47 +262,6 @@ fn active(status: &Value) -> Action {
     }
 }
 
-/// How an action is tried.
-#[derive(Debug, Clone, Copy)]
-struct Tries {
-    failures: i64,
-    /// Negative where there is no limit.
-    retries: i64,
-    /// When it is tried again without being taken back.
-    retry: Option<Duration>,
-    remedies_last: bool,
-    uninstalls: bool,
-}
-
-impl Tries {
-    fn exhausted(&self) -> bool {
-        self.retry.is_none() && self.retries >= 0 && self.failures > self.retries
-    }
-}
-
-fn tries(scene: &Scene<'_, '_>, action: Action) -> Tries {
-    let at = |pointer: &str| {
-        let pointer = format!("/spec/{}/{pointer}", action.name());
-        scene.before.pointer(&pointer).cloned().unwrap_or_default()
-    };
-    let strategy = at("strategy");
-    let retry = (text(&strategy, "name") == "RetryOnFailure")
-        .then(|| duration::wait(text(&strategy, "retryInterval")).unwrap_or(RETRY));
-    let remediation = at("remediation");
-    let retries = integer(&remediation, "retries").unwrap_or(0);
-    let upgrades = action == Action::Upgrade;
-    let last = remediation.get("remediateLastFailure");
-    Tries {
-        failures: integer(scene.stands(), action.counter()).unwrap_or(0),
-        retries,
-        retry,
-        remedies_last: last
-            .and_then(Value::as_bool)
-            .unwrap_or(upgrades && retries > 0),
-        uninstalls: !upgrades || text(&remediation, "strategy") == "uninstall",
-    }
-}
-
 /// Whether it rests between two attempts.
 fn rests(scene: &mut Scene<'_, '_>) -> bool {
     let status = scene.stands();
@@ -322,7 +288,7 @@ fn rests(scene: &mut Scene<'_, '_>) -> bool {
 fn act(scene: &mut Scene<'_, '_>, wanted: &Wanted, action: Action) {
     let timeout = scene.span("/spec/timeout", TIMEOUT);
     let timeout = scene.span(&format!("/spec/{}/timeout", action.name()), timeout);
-    let timeout = wanted::duration(timeout);
+    let timeout = duration::printed(timeout);
     let message = format!(
         "Running '{}' action with timeout of {timeout}",
         action.name()
@@ -354,7 +320,7 @@ fn act(scene: &mut Scene<'_, '_>, wanted: &Wanted, action: Action) {
         let requested = scene.requested();
         set(scene.status(), "lastHandledForceAt", requested);
     }
-    let took = wanted::duration(ready);
+    let took = duration::printed(ready);
     let fails = fails(scene, action);
     if action == Action::Test {
         return test(scene, fails);
@@ -415,7 +381,9 @@ fn act(scene: &mut Scene<'_, '_>, wanted: &Wanted, action: Action) {
 /// Whether an action is to fail this time.
 fn fails(scene: &Scene<'_, '_>, action: Action) -> bool {
     let failure = match scene.script.failure {
-        None | Some(Failure::Fetch | Failure::Uninstall) => return false,
+        None | Some(Failure::Fetch | Failure::Uninstall | Failure::Drift | Failure::Suspend) => {
+            return false;
+        }
         Some(failure) => failure,
     };
     let meant = match (failure, action) {
@@ -440,14 +408,13 @@ fn test(scene: &mut Scene<'_, '_>, fails: bool) {
         let message =
             format!("Helm test failed for release {name} with chart {chart}: {ASKED_FOR}");
         let active = active(scene.stands());
-        let ignores = scene.before.pointer("/spec/test");
-        if ignores.is_some_and(|test| flag(test, "ignoreFailures")) {
-            scene.say(TESTED, Truth::False, "TestFailed", &message);
-            count(scene, "failures");
-            scene.event(Kind::Warning, "TestFailed", &message);
-            return settle(scene);
+        scene.say(TESTED, Truth::False, "TestFailed", &message);
+        scene.event(Kind::Warning, "TestFailed", &message);
+        if tries(scene, active).minds_tests {
+            return account(scene, active);
         }
-        return fail_test(scene, active, &message);
+        count(scene, "failures");
+        return settle(scene);
     }
     let message = format!(
         "Helm test succeeded for release {name} with chart {chart}: 1 test hook completed successfully"
@@ -455,12 +422,6 @@ fn test(scene: &mut Scene<'_, '_>, fails: bool) {
     scene.say(TESTED, Truth::True, "TestSucceeded", &message);
     scene.event(Kind::Normal, "TestSucceeded", &message);
     settle(scene);
-}
-
-fn fail_test(scene: &mut Scene<'_, '_>, active: Action, message: &str) {
-    scene.say(TESTED, Truth::False, "TestFailed", message);
-    scene.event(Kind::Warning, "TestFailed", message);
-    account(scene, active);
 }
 
 /// What is said of an action that failed.
@@ -496,7 +457,9 @@ fn account(scene: &mut Scene<'_, '_>, action: Action) {
     let tries = tries(scene, action);
     if let Some(retry) = tries.retry {
         history::shorten(scene.status());
-        let message = format!("retrying after {}", wanted::duration(retry));
+        let message = format!("retrying after {}", duration::printed(retry));
+        // As something that was done, whatever came of it.
+        scene.observed();
         return again(scene, &message);
     }
     if tries.exhausted() && !tries.remedies_last {
@@ -506,7 +469,8 @@ fn account(scene: &mut Scene<'_, '_>, action: Action) {
     if tries.uninstalls {
         let name = history::full_name(scene.stands());
         let chart = history::chart(scene.stands());
-        history::uninstalled(scene.status(), &now);
+        let is_kept = keeps_history(scene);
+        history::uninstalled(scene.status(), "uninstall-remediation", is_kept, &now);
         let message =
             format!("Helm uninstall remediation for release {name} with chart {chart} succeeded");
         scene.say(REMEDIATED, Truth::True, "UninstallSucceeded", &message);
@@ -518,8 +482,7 @@ fn account(scene: &mut Scene<'_, '_>, action: Action) {
         scene.event(Kind::Normal, "RollbackSucceeded", &message);
         summarize(scene);
     } else {
-        let message = "Failed to perform remediation: missing target release for rollback: cannot remediate failed release";
-        return scene.stall("MissingRollbackTarget", message);
+        return lose(scene);
     }
     if tries.exhausted() && !(tries.uninstalls && action == Action::Upgrade) {
         return exhaust(scene);
@@ -542,6 +505,12 @@ fn exhaust(scene: &mut Scene<'_, '_>) {
     let failures = tries(scene, active).failures;
     let message = format!("Failed to {} after {failures} attempt(s)", active.name());
     scene.stall("RetriesExceeded", &message);
+}
+
+/// What failed is to be rolled back, and there is nothing to go back to.
+fn lose(scene: &mut Scene<'_, '_>) {
+    let message = "Failed to perform remediation: missing target release for rollback: cannot remediate failed release";
+    scene.stall("MissingRollbackTarget", message);
 }
 
 /// It was asked to stall, whatever its retries are.
@@ -635,6 +604,12 @@ fn end(mut scene: Scene<'_, '_>) -> Result<(), ApiError> {
     scene.release(|finalizer| finalizer == FINALIZER)
 }
 
+/// Whether Helm keeps what it has uninstalled.
+fn keeps_history(scene: &Scene<'_, '_>) -> bool {
+    let spec = scene.before.pointer("/spec/uninstall");
+    spec.is_some_and(|spec| flag(spec, "keepHistory"))
+}
+
 /// Uninstalls the release. Returns whether it is gone.
 fn uninstall(scene: &mut Scene<'_, '_>) -> bool {
     let status = scene.stands();
@@ -646,6 +621,8 @@ fn uninstall(scene: &mut Scene<'_, '_>) -> bool {
         if known.is_none_or(|known| text(known, "message") != message) {
             count(scene, "failures");
             scene.event(Kind::Warning, "UninstallFailed", &message);
+            let now = scene.now.clone();
+            history::uninstalled(scene.status(), "uninstall", false, &now);
         }
         scene.say(RELEASED, Truth::False, "UninstallFailed", &message);
         scene.say(READY, Truth::False, "UninstallFailed", &message);

@@ -9,7 +9,7 @@ use super::super::context::{Context, Kind};
 use super::super::script::Script;
 use super::conditions::{self, PROGRESSING, READY, RECONCILING, RETRYING, STALLED, Truth};
 use crate::duration;
-use crate::kinds::edit::{flag, set, text, text_at};
+use crate::kinds::edit::{flag, integer, set, text, text_at};
 use crate::resource::Resource;
 use crate::rest::meta;
 use crate::status::ApiError;
@@ -101,11 +101,21 @@ impl<'s, 'a> Scene<'s, 'a> {
         self.say(RECONCILING, Truth::True, PROGRESSING, message);
     }
 
-    /// It is not ready, and will be tried again.
-    pub(super) fn retry(&mut self, reason: &str, message: &str) {
+    /// It is not ready, and will be tried again: what it was at when it failed, and why
+    /// it did.
+    pub(super) fn retry(&mut self, progress: &str, reason: &str, message: &str) {
         self.unsay(STALLED);
-        self.say(RECONCILING, Truth::True, RETRYING, message);
+        self.say(RECONCILING, Truth::True, RETRYING, progress);
         self.say(READY, Truth::False, reason, message);
+    }
+
+    /// What source-controller is at before it knows what upstream has.
+    pub(super) fn beginning(&self) -> String {
+        let observed = integer(&self.before["status"], "observedGeneration").unwrap_or(0);
+        match self.generation {
+            generation if generation == observed => "reconciliation in progress".to_owned(),
+            generation => format!("processing object: new generation {observed} -> {generation}"),
+        }
     }
 
     /// It is not ready, and nobody tries again before something changes.

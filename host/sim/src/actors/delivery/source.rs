@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::context::Kind;
 use super::super::script::Script;
-use super::conditions::{PROGRESSING, READY, Truth};
+use super::conditions::{PROGRESSING, READY, RECONCILING, Truth};
 use super::scene::Scene;
 use super::{ASKED_FOR, conditions, hash, revision};
 use crate::kinds::edit::{set, text, text_at};
@@ -97,7 +97,7 @@ pub(super) fn reconcile(mut scene: Scene<'_, '_>, sort: Sort) -> Result<(), ApiE
         Sort::Oci => revision::oci(scene.before, &scene.script),
         Sort::Helm | Sort::Bucket => revision::digest(scene.before, &scene.script),
     };
-    let words = words(sort, &found);
+    let words = words(&scene, sort, &found);
     let file = match sort {
         Sort::Helm => format!("index-{found}.yaml"),
         _ => format!("{}.tar.gz", found.rsplit(':').next().unwrap_or_default()),
@@ -110,37 +110,78 @@ pub(super) fn reconcile(mut scene: Scene<'_, '_>, sort: Sort) -> Result<(), ApiE
 pub(super) struct Words {
     /// Why it is ready, and what is there then.
     pub(super) stored: (&'static str, String),
-    /// Why nothing could be fetched.
-    pub(super) failed: (&'static str, String),
+    /// Why what was stored is outdated, and what is there upstream.
+    pub(super) news: (&'static str, String),
+    /// Why nothing could be fetched, and what is said of what is upstream where that was
+    /// known by then.
+    pub(super) failed: (&'static str, String, Option<String>),
+    /// Why nobody tries to fetch.
+    pub(super) invalid: String,
 }
 
-fn words(sort: Sort, found: &str) -> Words {
+/// Why nobody tries to fetch.
+const INVALID: &str = "URLInvalid";
+
+fn words(scene: &Scene<'_, '_>, sort: Sort, found: &str) -> Words {
+    let url = scene.said("/spec/url");
     let stored = match sort {
         Sort::Git => format!("stored artifact for revision '{found}'"),
         Sort::Oci => format!("stored artifact for digest '{found}'"),
         Sort::Helm | Sort::Bucket => format!("stored artifact: revision '{found}'"),
     };
+    let news = match sort {
+        Sort::Git | Sort::Bucket => format!("new upstream revision '{found}'"),
+        Sort::Oci => format!("new revision '{found}' for '{}'", reference(url, found)),
+        Sort::Helm => format!("new index revision '{found}'"),
+    };
     let failed = match sort {
         Sort::Git => (
             "GitOperationFailed",
             format!("failed to checkout and determine revision: {ASKED_FOR}"),
+            None,
         ),
         Sort::Oci => (
             "OCIArtifactPullFailed",
-            format!("failed to pull artifact: {ASKED_FOR}"),
+            format!("failed to pull artifact from '{url}': {ASKED_FOR}"),
+            Some(news.clone()),
         ),
         Sort::Helm => (
             "Failed",
             format!("failed to fetch Helm repository index: {ASKED_FOR}"),
+            None,
         ),
-        Sort::Bucket => (
-            "BucketOperationFailed",
-            format!("failed to fetch from bucket: {ASKED_FOR}"),
-        ),
+        Sort::Bucket => {
+            let bucket = scene.said("/spec/bucketName");
+            (
+                "BucketOperationFailed",
+                format!("failed to confirm existence of '{bucket}' bucket: {ASKED_FOR}"),
+                None,
+            )
+        }
+    };
+    let invalid = match sort {
+        Sort::Git => format!("failed to parse url '{url}': {ASKED_FOR}"),
+        Sort::Oci => format!("URL validation failed for '{url}': {ASKED_FOR}"),
+        Sort::Helm => format!("invalid Helm repository URL: {ASKED_FOR}"),
+        Sort::Bucket => {
+            let endpoint = scene.said("/spec/sts/endpoint");
+            format!("failed to parse STS endpoint '{endpoint}': {ASKED_FOR}")
+        }
     };
     Words {
         stored: ("Succeeded", stored),
+        news: ("NewRevision", news),
         failed,
+        invalid,
+    }
+}
+
+/// What a registry is asked for: by a tag, or by a digest where that is all there is.
+fn reference(url: &str, found: &str) -> String {
+    let repository = url.trim_start_matches("oci://");
+    match found.split_once('@') {
+        Some((tag, _)) => format!("{repository}:{tag}"),
+        None => format!("{repository}@{found}"),
     }
 }
 
@@ -158,30 +199,49 @@ pub(super) fn fetch(
     if let Some(next) = next {
         scene.wake_at(elapsed, next);
     }
-    let known = text_at(&scene.before["status"], "/artifact/revision") == found;
+    let stored = text_at(&scene.before["status"], "/artifact/revision");
+    let known = stored == found;
+    let has_stored = !stored.is_empty();
+    let fails = scene.script.failure.is_some();
+    // What upstream has is known where that is fetched, and where only the rest fails.
+    let news = match (&words.failed, fails || stage != Stage::Working) {
+        ((_, _, news), true) => news.as_ref(),
+        (_, false) => Some(&words.news.1),
+    };
+    let progress = match news.filter(|_| !known) {
+        Some(news) => format!("building artifact: {news}"),
+        None => scene.beginning(),
+    };
+    if matches!(stage, Stage::Working | Stage::Failing) && has_stored && !known {
+        match news {
+            Some(news) => scene.say("ArtifactOutdated", Truth::True, words.news.0, news),
+            None => scene.unsay("ArtifactOutdated"),
+        }
+    }
     match stage {
-        Stage::Working if known && scene.script.failure.is_none() => keep(scene, words),
+        Stage::Working if known && !fails => keep(scene, words),
         Stage::Working => {
-            let message = format!("new upstream revision '{found}'");
-            scene.say("ArtifactOutdated", Truth::True, "NewRevision", &message);
-            let message = format!("building artifact: {message}");
-            scene.progress(&message);
-            scene.say(READY, Truth::Unknown, PROGRESSING, &message);
+            scene.progress(&progress);
+            // Of one that has failed it is not said that it may be ready, until more is
+            // known.
+            if news.is_some() || !conditions::is(scene.stands(), READY, Truth::False) {
+                scene.say(READY, Truth::Unknown, PROGRESSING, &progress);
+            }
         }
         Stage::Failing => {
-            let (reason, message) = &words.failed;
+            let (reason, message, _) = &words.failed;
             if !conditions::is(scene.stands(), "FetchFailed", Truth::True) {
                 scene.event(Kind::Warning, reason, message);
             }
             scene.say("FetchFailed", Truth::True, reason, message);
-            scene.retry(reason, message);
+            scene.retry(&progress, reason, message);
             scene.handled();
         }
         Stage::Stalled => {
-            let message = format!("failed to fetch: {ASKED_FOR}");
-            scene.say("FetchFailed", Truth::True, "URLInvalid", &message);
-            scene.say(READY, Truth::False, "URLInvalid", &message);
-            scene.stall("URLInvalid", &message);
+            let message = words.invalid.as_str();
+            scene.say("FetchFailed", Truth::True, INVALID, message);
+            scene.say(READY, Truth::False, INVALID, message);
+            scene.stall(INVALID, message);
             scene.handled();
         }
         Stage::Done => {
@@ -205,7 +265,7 @@ fn begun<'s>(status: &'s Value, found: &str, words: &Words) -> &'s str {
     let is_stored = text_at(status, "/artifact/revision") == found;
     since("ArtifactInStorage", &|_| is_stored)
         .or_else(|| since("FetchFailed", &|c| text(c, "reason") == words.failed.0))
-        .or_else(|| since("ArtifactOutdated", &|c| text(c, "message").contains(found)))
+        .or_else(|| since(RECONCILING, &|c| text(c, "message").contains(found)))
         .unwrap_or_default()
 }
 
@@ -223,7 +283,8 @@ fn keep(scene: &mut Scene<'_, '_>, words: &Words) {
 /// Nothing can be fetched before something else is there.
 pub(super) fn lack(scene: &mut Scene<'_, '_>, reason: &str, message: &str) {
     scene.say("FetchFailed", Truth::True, reason, message);
-    scene.retry(reason, message);
+    let progress = scene.beginning();
+    scene.retry(&progress, reason, message);
     scene.handled();
 }
 

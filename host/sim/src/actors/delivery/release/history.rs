@@ -4,14 +4,25 @@ use serde_json::{Value, json};
 
 use super::super::hash;
 use super::wanted::Wanted;
-use crate::kinds::edit::{entries, integer, items, items_mut, set, text};
+use crate::kinds::edit::{entries, integer, items, items_mut, remove, set, text};
 
 /// How much is kept where nothing good is known.
 const KEPT: usize = 5;
 
-/// The version of the latest release; 0 where there is none.
+/// What Helm no longer has, and what it keeps though it is no more there.
+const PURGED: &str = "uninstalling";
+const UNINSTALLED: &str = "uninstalled";
+
+/// The latest release that is there.
+pub(super) fn latest(status: &Value) -> Option<&Value> {
+    let latest = items(status, "history").next();
+    latest.filter(|latest| ![PURGED, UNINSTALLED].contains(&text(latest, "status")))
+}
+
+/// The version of the latest release that Helm has; 0 where there is none.
 pub(super) fn version(status: &Value) -> i64 {
     let latest = items(status, "history").next();
+    let latest = latest.filter(|latest| text(latest, "status") != PURGED);
     let version = latest.and_then(|latest| integer(latest, "version"));
     version.unwrap_or(0)
 }
@@ -72,19 +83,27 @@ pub(super) fn push(
     if let Some(digest) = &wanted.digest {
         set(&mut release, "ociDigest", digest.as_str());
     }
-    insert(status, release);
+    let mut others: Vec<Value> = items(status, "history").cloned().collect();
+    // Helm writes the release once more from which it goes on: that which is deployed, or
+    // else the last one. Of what is written once more the action is not told.
+    let deployed = others.iter().position(is_deployed);
+    if let Some(origin) = others.get_mut(deployed.unwrap_or(0)) {
+        remove(origin, "action");
+        if outcome == "deployed" {
+            set(origin, "status", "superseded");
+        }
+        seal(origin);
+    }
+    insert(status, release, others);
 }
 
-/// Adds a release in front of the others; a good one takes their place.
-fn insert(status: &mut Value, mut release: Value) {
+fn is_deployed(release: &Value) -> bool {
+    text(release, "status") == "deployed"
+}
+
+/// Adds a release in front of the others.
+fn insert(status: &mut Value, mut release: Value, mut others: Vec<Value>) {
     seal(&mut release);
-    let mut others: Vec<Value> = items(status, "history").cloned().collect();
-    for other in &mut others {
-        if text(&release, "status") == "deployed" && text(other, "status") == "deployed" {
-            set(other, "status", "superseded");
-            seal(other);
-        }
-    }
     others.insert(0, release);
     set(status, "history", others);
 }
@@ -103,11 +122,12 @@ fn seal(release: &mut Value) {
     set(release, "digest", format!("sha256:{digest}"));
 }
 
-/// The latest release is uninstalled, because it failed.
-pub(super) fn uninstalled(status: &mut Value, now: &str) {
+/// The latest release is uninstalled by an action. What Helm says of one that it does not
+/// keep is the last that is heard of it.
+pub(super) fn uninstalled(status: &mut Value, action: &str, is_kept: bool, now: &str) {
     if let Some(latest) = items_mut(status, "history").next() {
-        set(latest, "status", "uninstalled");
-        set(latest, "action", "uninstall-remediation");
+        set(latest, "status", if is_kept { UNINSTALLED } else { PURGED });
+        set(latest, "action", action);
         set(latest, "deleted", now);
         seal(latest);
     }
@@ -136,6 +156,11 @@ fn previous(status: &Value) -> Option<usize> {
     found.map(|at| at + 1)
 }
 
+/// Whether there is a good release before the present one.
+pub(super) fn has_target(status: &Value) -> bool {
+    previous(status).is_some()
+}
+
 /// Releases once more what was there before the present release. Returns the names of
 /// the release that it goes back to, and of its chart.
 pub(super) fn rolled_back(status: &mut Value, now: &str) -> Option<(String, String)> {
@@ -147,7 +172,16 @@ pub(super) fn rolled_back(status: &mut Value, now: &str) -> Option<(String, Stri
     set(&mut release, "status", "deployed");
     set(&mut release, "action", "rollback");
     set(&mut release, "lastDeployed", now);
-    insert(status, release);
+    for field in ["ociDigest", "testHooks"] {
+        remove(&mut release, field);
+    }
+    let mut others: Vec<Value> = items(status, "history").cloned().collect();
+    for other in others.iter_mut().filter(|other| is_deployed(other)) {
+        set(other, "status", "superseded");
+        set(other, "action", "rollback");
+        seal(other);
+    }
+    insert(status, release, others);
     Some((named(&target), charted(&target)))
 }
 
@@ -184,9 +218,12 @@ mod tests {
 
     fn shown(status: &Value) -> Vec<String> {
         let releases = items(status, "history");
-        releases
-            .map(|r| format!("{} {} {}", named(r), charted(r), text(r, "status")))
-            .collect()
+        let words = |r: &Value| {
+            let (status, action) = (text(r, "status"), text(r, "action"));
+            let words = format!("{} {} {status} {action}", named(r), charted(r));
+            words.trim_end().to_owned()
+        };
+        releases.map(words).collect()
     }
 
     #[test]
@@ -216,7 +253,7 @@ mod tests {
         assert_eq!(
             shown(&status),
             [
-                "apps/web.v3 web@2.0.0 failed",
+                "apps/web.v3 web@2.0.0 failed upgrade",
                 "apps/web.v2 web@1.1.0 deployed",
                 "apps/web.v1 web@1.0.0 superseded",
             ]
@@ -227,9 +264,9 @@ mod tests {
         assert_eq!(
             shown(&status),
             [
-                "apps/web.v4 web@1.1.0 deployed",
-                "apps/web.v3 web@2.0.0 failed",
-                "apps/web.v2 web@1.1.0 superseded",
+                "apps/web.v4 web@1.1.0 deployed rollback",
+                "apps/web.v3 web@2.0.0 failed upgrade",
+                "apps/web.v2 web@1.1.0 superseded rollback",
             ]
         );
         assert_eq!(status["history"][0]["firstDeployed"], "t1");
@@ -247,8 +284,20 @@ mod tests {
             "t1",
         );
         assert_eq!(rolled_back(&mut status, "t2"), None);
-        uninstalled(&mut status, "t2");
-        assert_eq!(shown(&status), ["apps/web.v1 web@1.0.0 uninstalled"]);
+        assert!(!has_target(&status));
+        uninstalled(&mut status, "uninstall-remediation", true, "t2");
+        assert_eq!(
+            shown(&status),
+            ["apps/web.v1 web@1.0.0 uninstalled uninstall-remediation"]
+        );
         assert_eq!(status["history"][0]["deleted"], "t2");
+        assert_eq!((version(&status), latest(&status)), (1, None));
+        // Of one that is not kept nothing is there.
+        uninstalled(&mut status, "uninstall-remediation", false, "t2");
+        assert_eq!(
+            shown(&status),
+            ["apps/web.v1 web@1.0.0 uninstalling uninstall-remediation"]
+        );
+        assert_eq!((version(&status), latest(&status)), (0, None));
     }
 }

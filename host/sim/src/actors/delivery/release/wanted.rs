@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::super::super::script::Failure;
@@ -10,6 +12,7 @@ use super::super::scene::Scene;
 use super::super::{ASKED_FOR, CHARTS, SOURCES, conditions, hash, revision};
 use super::{INTERVAL, RELEASED, REQUEUE};
 use crate::clock;
+use crate::decode::{self, Document};
 use crate::kinds::edit::{flag, items, present, remove, set, text, text_at};
 use crate::rest::meta;
 use crate::status::ApiError;
@@ -167,27 +170,44 @@ fn values(scene: &Scene<'_, '_>) -> Result<String, Lack> {
         let key = format!("{}/{name}", scene.namespace());
         let found = scene.context.get(table, &key);
         let value = found.as_ref().and_then(|found| found["data"].get(field));
-        match (&found, value) {
-            (_, Some(value)) => all.push_str(&value.to_string()),
-            _ if flag(reference, "optional") => {}
-            (found, None) => {
-                let why = match found {
-                    None => format!("{table} \"{name}\" not found"),
-                    Some(_) => format!("missing key '{field}' in {kind} '{key}'"),
-                };
-                let message = format!(
-                    "could not resolve {kind} chart values reference '{key}' with key '{field}': {why}"
-                );
-                return Err(Lack {
-                    again: Some(REQUEUE),
-                    ..Lack::new("ValuesError", message)
-                });
-            }
+        let why = match (&found, value) {
+            (_, Some(_)) if !text(reference, "targetPath").is_empty() => None,
+            (_, Some(value)) => unreadable(kind, value),
+            _ if flag(reference, "optional") => None,
+            (None, None) => Some(format!("{table} \"{name}\" not found")),
+            (Some(_), None) => Some("key not found".to_owned()),
+        };
+        if let Some(why) = why {
+            let message = format!(
+                "could not resolve {kind} chart values reference '{key}' with key '{field}': {why}"
+            );
+            return Err(Lack {
+                again: Some(REQUEUE),
+                ..Lack::new("ValuesError", message)
+            });
         }
+        all.push_str(&value.map(Value::to_string).unwrap_or_default());
         all.push_str(text(reference, "targetPath"));
     }
     all.push_str(&spec.get("values").map(Value::to_string).unwrap_or_default());
     Ok(format!("sha256:{}", hash(&all)))
+}
+
+/// Why values of a ConfigMap or a Secret are none: they are a map, in YAML.
+fn unreadable(kind: &str, value: &Value) -> Option<String> {
+    let text = value.as_str().unwrap_or_default();
+    let bytes = match kind {
+        "Secret" => STANDARD.decode(text).unwrap_or_default(),
+        _ => text.as_bytes().to_vec(),
+    };
+    let found = match decode::yaml(&bytes) {
+        Ok((Document::Map(_) | Document::Null, _)) => return None,
+        Ok((other, _)) => other.sort(),
+        Err(why) => return Some(format!("error converting YAML to JSON: {why}")),
+    };
+    Some(format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type common.Values"
+    ))
 }
 
 /// Why the chart cannot be loaded, where that is asked for: always, or some time after
@@ -291,21 +311,6 @@ fn chart(scene: &Scene<'_, '_>, wanted: &Value, namespace: &str) -> Value {
     })
 }
 
-/// A span of time as Go prints it: `5m0s`.
-pub(super) fn duration(span: Duration) -> String {
-    let (seconds, millis) = (span.as_secs(), span.subsec_millis());
-    let fraction = match millis {
-        0 => String::new(),
-        millis => format!(".{millis:03}").trim_end_matches('0').to_owned(),
-    };
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0) if millis > 0 => format!("{millis}ms"),
-        (0, 0, seconds) => format!("{seconds}{fraction}s"),
-        (0, minutes, seconds) => format!("{minutes}m{seconds}{fraction}s"),
-        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}{fraction}s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,18 +335,5 @@ mod tests {
             ("6.5.0+0123456789ab".to_owned(), Some(digest.to_owned()))
         );
         assert_eq!(exact("6.5.0"), ("6.5.0".to_owned(), None));
-    }
-
-    #[test]
-    fn spans_are_printed_as_in_go() {
-        for (millis, expected) in [
-            (0, "0s"),
-            (250, "250ms"),
-            (1500, "1.5s"),
-            (300_000, "5m0s"),
-            (3_661_000, "1h1m1s"),
-        ] {
-            assert_eq!(duration(Duration::from_millis(millis)), expected);
-        }
     }
 }
