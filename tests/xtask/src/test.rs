@@ -28,6 +28,7 @@ const LONGEST: &[&str] = &[
     "faithful",
     "chart",
     "clients",
+    "releases",
     "it",
     "faults",
     "ha",

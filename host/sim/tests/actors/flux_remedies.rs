@@ -1,6 +1,6 @@
 //! How HelmReleases of Flux stand once nothing more is done about what failed: conditions,
 //! messages, counts and histories, each as helm-controller leaves them, against which
-//! `tests/real/tests/actors` holds the same.
+//! `tests/real/tests/releases` holds the same.
 
 use serde_json::{Value, json};
 
