@@ -2,6 +2,7 @@
 //! the time: nothing grows.
 
 use crate::figure::{Figures, median};
+use crate::fleet::scaled;
 use crate::process::{ClusterProcess, client};
 use anyhow::{Context as _, Result, ensure};
 use futures::TryStreamExt as _;
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 100;
-const LASTS: Duration = Duration::from_secs(600);
+/// In seconds.
+const LASTS: usize = 600;
 /// How often its memory is looked at.
 const PAUSE: Duration = Duration::from_secs(2);
 /// No event takes so long, or it is lost.
@@ -29,18 +31,19 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     reeve_sim::allow_many_connections();
     let server = ClusterProcess::start()?;
     let kubeconfig = server.kubeconfig();
+    let lasts = Duration::from_secs(u64::try_from(scaled(LASTS)?)?);
     let (rounds, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         clients.spawn(live(
             kubeconfig.clone(),
             number,
-            begun + LASTS,
+            begun + lasts,
             rounds.clone(),
         ));
     }
     let mut resident = Vec::new();
-    while begun.elapsed() < LASTS {
+    while begun.elapsed() < lasts {
         tokio::time::sleep(PAUSE).await;
         resident.push(server.process().resident()?);
         while let Some(ended) = clients.try_join_next() {
@@ -114,8 +117,10 @@ async fn life(api: &Api<ConfigMap>, name: &str, round: u64) -> Result<()> {
     api.patch(name, &params, &Patch::Merge(&merged)).await?;
     let listed = api.list(&ListParams::default().labels("app=bench")).await?;
     ensure!(listed.items.len() == 1, "{} objects", listed.items.len());
-    // Both changes are in the past, and seen in their order.
-    let watch = api.watch(&WatchParams::default(), &version).await?;
+    // Both changes are in the past, and seen in their order. The certificate of a new
+    // namespace, which may come after that, is no object of ours.
+    let params = WatchParams::default().labels("app=bench");
+    let watch = api.watch(&params, &version).await?;
     let mut watch = Box::pin(watch);
     for _ in 0..2 {
         let event = tokio::time::timeout(LOST, watch.try_next()).await??;

@@ -18,12 +18,12 @@ use anyhow::{Context as _, Result};
 const SCALE: &str = "REEVE_BENCH_SCALE";
 
 /// What has just happened is over: statuses are told, what was freed is given back.
-const SETTLING: std::time::Duration = std::time::Duration::from_secs(2);
+pub(crate) const SETTLING: std::time::Duration = std::time::Duration::from_secs(2);
 
-const MIB: f64 = 1024.0 * 1024.0;
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 /// So many, or as many of them as are asked for.
-fn scaled(count: usize) -> Result<usize> {
+pub(crate) fn scaled(count: usize) -> Result<usize> {
     let Ok(scale) = std::env::var(SCALE) else {
         return Ok(count);
     };

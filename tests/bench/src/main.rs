@@ -6,6 +6,7 @@
 
 mod actions;
 mod bare;
+mod burdens;
 mod call;
 mod converge;
 mod embedded;
@@ -82,6 +83,9 @@ async fn measure(filter: &str, some: &str) -> Result<ExitCode> {
     }
     if wanted("endurance") {
         endurance::measure(&mut figures).await?;
+    }
+    if wanted("endurance-burdens") {
+        burdens::measure(&mut figures).await?;
     }
     if wanted("memory") {
         memory::measure(&mut figures).await?;

@@ -2,6 +2,7 @@
 //! of everything in pages, and an event to a thousand watchers.
 
 use crate::figure::{Figures, median};
+use crate::fleet::scaled;
 use crate::process::{ClusterProcess, client};
 use crate::setup::{control_plane, spread};
 use anyhow::{Context as _, Result, ensure};
@@ -49,12 +50,16 @@ async fn fill(client: &Client) -> Result<()> {
     namespaces
         .create(&PostParams::default(), &namespace)
         .await?;
-    spread(LISTED, client.clone(), |client, number| async move {
-        let object = serde_json::from_value(object(&format!("listed-{number:06}")))?;
-        let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
-        api.create(&PostParams::default(), &object).await?;
-        Ok(())
-    })
+    spread(
+        scaled(LISTED)?,
+        client.clone(),
+        |client, number| async move {
+            let object = serde_json::from_value(object(&format!("listed-{number:06}")))?;
+            let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
+            api.create(&PostParams::default(), &object).await?;
+            Ok(())
+        },
+    )
     .await
 }
 
@@ -67,12 +72,13 @@ fn object(name: &str) -> Value {
 
 /// In turns, all pages one after the other.
 async fn lists(servers: &[impl AsRef<Path>; 2], figures: &mut Figures) -> Result<()> {
+    let count = scaled(LISTED)?;
     let (mut times, mut ratios) = ([const { Vec::new() }; 2], Vec::new());
     // The first round warms both up.
     for round in 0..=LISTS {
         let mut taken = [0.0; 2];
         for (server, taken) in servers.iter().zip(&mut taken) {
-            *taken = list(&client(server.as_ref()).await?).await?;
+            *taken = list(&client(server.as_ref()).await?, count).await?;
         }
         if round > 0 {
             ratios.push(taken[1] / taken[0]);
@@ -82,17 +88,17 @@ async fn lists(servers: &[impl AsRef<Path>; 2], figures: &mut Figures) -> Result
         }
     }
     let [mut real, mut embedded] = times;
-    let what = format!("kube-apiserver, list of {LISTED} by {PAGE}, median");
+    let what = format!("kube-apiserver, list of {count} by {PAGE}, median");
     figures.plain(&what, median(&mut real), "s");
-    let what = format!("embedded, list of {LISTED} by {PAGE}, median");
+    let what = format!("embedded, list of {count} by {PAGE}, median");
     figures.plain(&what, median(&mut embedded), "s");
-    let what = format!("embedded / kube-apiserver, list of {LISTED}, median");
+    let what = format!("embedded / kube-apiserver, list of {count}, median");
     figures.limited(&what, median(&mut ratios), "", 1.0);
     Ok(())
 }
 
 /// How many seconds it takes to get all; what they are is not looked at.
-async fn list(client: &Client) -> Result<f64> {
+async fn list(client: &Client, count: usize) -> Result<f64> {
     const PATH: &str = "/api/v1/namespaces/bench/configmaps";
     let begun = Instant::now();
     let mut params = ListParams::default().limit(PAGE);
@@ -108,7 +114,7 @@ async fn list(client: &Client) -> Result<f64> {
     }
     let taken = begun.elapsed().as_secs_f64();
     ensure!(
-        pages * PAGE as usize >= LISTED,
+        pages * PAGE as usize >= count,
         "{pages} pages of {PAGE} are not all"
     );
     Ok(taken)
@@ -127,9 +133,10 @@ fn token(page: &str) -> Result<Option<String>> {
 
 /// From a write to the last of all watchers that sees it, in turns.
 async fn events(servers: &[impl AsRef<Path>; 2], figures: &mut Figures) -> Result<()> {
+    let count = scaled(WATCHERS / CLIENTS)? * CLIENTS;
     let mut crowds = Vec::new();
     for server in servers {
-        crowds.push(Crowd::gather(server.as_ref()).await?);
+        crowds.push(Crowd::gather(server.as_ref(), count).await?);
     }
     let (mut times, mut ratios) = ([const { Vec::new() }; 2], Vec::new());
     for round in 0..=EVENTS {
@@ -145,17 +152,19 @@ async fn events(servers: &[impl AsRef<Path>; 2], figures: &mut Figures) -> Resul
         }
     }
     let [mut real, mut embedded] = times;
-    let what = format!("kube-apiserver, a write to {WATCHERS} watchers, median");
+    let what = format!("kube-apiserver, a write to {count} watchers, median");
     figures.plain(&what, median(&mut real), "ms");
-    let what = format!("embedded, a write to {WATCHERS} watchers, median");
+    let what = format!("embedded, a write to {count} watchers, median");
     figures.plain(&what, median(&mut embedded), "ms");
-    let what = format!("embedded / kube-apiserver, a write to {WATCHERS} watchers, median");
+    let what = format!("embedded / kube-apiserver, a write to {count} watchers, median");
     figures.limited(&what, median(&mut ratios), "", 1.0);
     Ok(())
 }
 
 /// Watchers of one server.
 struct Crowd {
+    /// How many they are.
+    size: usize,
     api: Api<ConfigMap>,
     /// The version of each object that one of them has seen.
     seen: mpsc::UnboundedReceiver<String>,
@@ -163,7 +172,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    async fn gather(kubeconfig: &Path) -> Result<Self> {
+    async fn gather(kubeconfig: &Path, size: usize) -> Result<Self> {
         let (said, seen) = mpsc::unbounded_channel();
         let mut watches = JoinSet::new();
         let api: Api<ConfigMap> = Api::namespaced(client(kubeconfig).await?, NAMESPACE);
@@ -171,7 +180,7 @@ impl Crowd {
         let version = first.metadata.resource_version.context("no version")?;
         for _ in 0..CLIENTS {
             let api: Api<ConfigMap> = Api::namespaced(client(kubeconfig).await?, NAMESPACE);
-            for _ in 0..WATCHERS / CLIENTS {
+            for _ in 0..size / CLIENTS {
                 let params = WatchParams::default().labels("told=yes");
                 let watch = api.watch(&params, &version).await?.boxed();
                 let said = said.clone();
@@ -179,6 +188,7 @@ impl Crowd {
             }
         }
         Ok(Self {
+            size,
             api,
             seen,
             _watches: watches,
@@ -198,9 +208,10 @@ impl Crowd {
         let written = self.api.patch("told", &params, &patch);
         let version = written.await?.resource_version();
         let mut count = 0;
-        while count < WATCHERS {
+        while count < self.size {
             let next = tokio::time::timeout(LOST, self.seen.recv()).await;
-            let next = next.with_context(|| format!("{count} of {WATCHERS} saw round {round}"))?;
+            let next =
+                next.with_context(|| format!("{count} of {} saw round {round}", self.size))?;
             count += usize::from(next == version);
         }
         Ok(begun.elapsed().as_secs_f64())
