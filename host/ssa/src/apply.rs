@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::conflict::Conflicts;
 use crate::last_applied;
-use crate::managed::{ManagedFields, ManagedFieldsError, ManagerId, Owned, keep_times};
+use crate::managed::{ManagedFields, ManagedFieldsError, ManagerId, Owned, keep_times, unmanaged};
 use crate::ownership::{Failure, Scope, Version};
 use crate::schema::Schema;
 use crate::set::FieldSet;
@@ -123,11 +123,13 @@ pub enum ApplyError {
 pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
     let Apply { schema, config, .. } = request;
     let mut live = match request.live {
-        Some(live) => live.clone(),
+        Some(live) => unmanaged(live),
         None => json!({ "apiVersion": config["apiVersion"], "kind": config["kind"] }),
     };
-    let mut managers = ManagedFields::of(&live)?;
-    ManagedFields::default().write_to(&mut live);
+    let mut managers = match request.live {
+        Some(live) => ManagedFields::of(live)?,
+        None => ManagedFields::default(),
+    };
     schema.normalize(&mut live);
     let live_fits = validate(schema, &live, Duplicates::Allowed);
 
@@ -160,19 +162,19 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
     })?;
 
     let id = ManagerId::apply(request.manager, request.subresource);
-    let attempt = |force| {
-        let mut owners = managers.clone();
+    let attempt = |mut owners, force| {
         let object = scope.apply(&live, config, &mut owners, &id, force)?;
         Ok((object, owners))
     };
-    let mut applied = attempt(request.force);
+    let again = last_applied::manages(request.manager).then(|| managers.clone());
+    let mut applied = attempt(managers, request.force);
     if let Err(Failure::Conflict(conflicts)) = &applied
-        && last_applied::manages(request.manager)
+        && let Some(managers) = again
         && let Some(allowed) = last_applied::unchanged_fields(schema, &live, scope.api_version)
     {
         applied = match conflicts.outside(&allowed) {
             Some(left) => Err(Failure::Conflict(left)),
-            None => attempt(true),
+            None => attempt(managers, true),
         };
     }
     let (mut object, mut owners) = applied.map_err(|failure| match failure {

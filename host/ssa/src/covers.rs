@@ -41,7 +41,7 @@ pub fn covers_typed(schema: &Schema, fields_v1: &Value, desired: &Value) -> bool
 
 fn covers_exactly(schema: &Schema, fields_v1: &Value, desired: &Value) -> bool {
     FieldSet::from_fields_v1(fields_v1).is_ok_and(|set| {
-        strip(&field_set(schema, desired))
+        strip(field_set(schema, desired))
             .difference(&set)
             .is_empty()
     })
@@ -324,7 +324,7 @@ mod tests {
                 "securityContext": {},
             },
         });
-        let whole = strip(&field_set(schema, &desired));
+        let whole = strip(field_set(schema, &desired));
         let as_v1 = |set: &FieldSet| set.to_fields_v1();
         let owned = as_v1(&whole);
         assert!(is_plainly_owned(schema, &owned, &desired), "{owned}");

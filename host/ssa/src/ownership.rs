@@ -1,14 +1,18 @@
 //! The core of server-side apply: how ownership follows from a change.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use crate::conflict::Conflicts;
 use crate::identity;
 use crate::managed::{ManagedFields, ManagerId, Owned};
-use crate::path::Path;
+use crate::path::PathElement;
 use crate::schema::Schema;
 use crate::set::FieldSet;
 use crate::typed::{
@@ -123,7 +127,7 @@ impl<'a> Scope<'a> {
                     Duplicates::Refused,
                 )
             });
-            owned.set = reconcile(schema, &owned.set);
+            reconcile(schema, &mut owned.set);
             true
         });
         let fits: Result<(), TypeErrors> = fits.into_values().collect();
@@ -140,15 +144,16 @@ impl<'a> Scope<'a> {
         id: Option<&ManagerId>,
         force: bool,
     ) -> Result<Comparison, Failure> {
-        let own = compare(self.schema, live, new)?.without(self.reset);
-        let mut by_version = BTreeMap::from([(self.api_version.to_owned(), own.clone())]);
+        let own = compare(self.schema, live, new)?.less(self.reset);
+        let mut by_version: BTreeMap<String, Comparison> = BTreeMap::new();
         let mut conflicts = BTreeMap::new();
         let mut removed = BTreeMap::new();
         for (manager, owned) in &managers.0 {
             if Some(manager) == id {
                 continue;
             }
-            if !by_version.contains_key(&owned.api_version) {
+            let is_own = owned.api_version == self.api_version;
+            if !is_own && !by_version.contains_key(&owned.api_version) {
                 let Some(schema) = self.schema_of(&owned.api_version) else {
                     continue;
                 };
@@ -157,15 +162,19 @@ impl<'a> Scope<'a> {
                 validate(schema, &new, Duplicates::Refused).map_err(Failure::Convert)?;
                 let comparison = compare(schema, &live, &new)
                     .map_err(Failure::Convert)?
-                    .without(self.reset);
+                    .less(self.reset);
                 by_version.insert(owned.api_version.clone(), comparison);
             }
-            let Some(comparison) = by_version.get(&owned.api_version) else {
+            let comparison = if is_own {
+                &own
+            } else if let Some(comparison) = by_version.get(&owned.api_version) {
+                comparison
+            } else {
                 continue;
             };
-            let touched = owned
-                .set
-                .intersection(&comparison.modified.union(&comparison.added));
+            let [modified, added] = [&comparison.modified, &comparison.added]
+                .map(|changed| owned.set.intersection(changed));
+            let touched = modified.union(&added);
             if !touched.is_empty() {
                 conflicts.insert(manager.clone(), touched);
             }
@@ -197,12 +206,7 @@ impl<'a> Scope<'a> {
         // The manager's own entry is treated like any other: it loses what
         // changed and gets it back, so that its time changes only then.
         let comparison = self.take(live, new, managers, None, true)?;
-        let set = strip(
-            &comparison
-                .modified
-                .union(&comparison.added)
-                .recursive_difference(self.reset),
-        );
+        let set = strip(comparison.modified.union(&comparison.added));
         Ok((!set.is_empty()).then_some(set))
     }
 
@@ -218,7 +222,7 @@ impl<'a> Scope<'a> {
         self.reconcile(live, managers)?;
         let merged = merge(self.schema, live, config)?;
         let last = managers.0.remove(id);
-        let set = field_set(self.schema, config).recursive_difference(self.reset);
+        let set = field_set(self.schema, config).less(self.reset);
         managers.0.insert(
             id.clone(),
             Owned {
@@ -227,15 +231,47 @@ impl<'a> Scope<'a> {
                 time: last.as_ref().and_then(|last| last.time.clone()),
             },
         );
-        let new = self.prune(merged, managers, last.as_ref())?;
+        let new = if self.gives_up_nothing(config, &merged, managers, last.as_ref(), id) {
+            merged
+        } else {
+            self.prune(merged, managers, last.as_ref())?
+        };
         self.take(live, &new, managers, Some(id), force)?;
         if let Some(owned) = managers.0.get_mut(id) {
-            owned.set = strip(&owned.set);
+            owned.set = strip(std::mem::take(&mut owned.set));
             if owned.set.is_empty() {
                 managers.0.remove(id);
             }
         }
         Ok(new)
+    }
+
+    /// Whether [`Scope::prune`] would leave `merged` as it is, which can be seen at once
+    /// where the manager keeps everything that it had: what is taken out of an object to
+    /// see who else wants it is then put back, since the manager itself does. That goes
+    /// for what is empty only if nobody else has filled it, and is not looked into where
+    /// objects have to be converted.
+    fn gives_up_nothing(
+        &self,
+        config: &Value,
+        merged: &Value,
+        managers: &ManagedFields,
+        last: Option<&Owned>,
+        id: &ManagerId,
+    ) -> bool {
+        let (Some(last), Some(now)) = (last, managers.0.get(id)) else {
+            return false;
+        };
+        let map = self.schema.atom(self.schema.root).map.as_ref();
+        map.is_some_and(|map| !map.atomic)
+            && merged.as_object().is_some_and(|merged| !merged.is_empty())
+            && last.api_version == self.api_version
+            && managers
+                .0
+                .values()
+                .all(|owned| owned.api_version == self.api_version)
+            && last.set.is_subset(&now.set)
+            && stays_empty(config, merged)
     }
 
     /// Removes what the manager applied last time, did not apply this time,
@@ -320,6 +356,30 @@ impl<'a> Scope<'a> {
 }
 
 /// Undoes removals of what managers of a version own.
+/// Whether what is empty in `config` still is in what was made of it. Items of lists, of
+/// which it would have to be seen which is which, are to have nothing empty in them.
+fn stays_empty(config: &Value, merged: &Value) -> bool {
+    match config {
+        Value::Null => merged.is_null(),
+        Value::Object(fields) if fields.is_empty() => merged == config,
+        Value::Object(fields) => fields.iter().all(|(name, value)| {
+            let merged = merged.get(name);
+            merged.is_some_and(|merged| stays_empty(value, merged))
+        }),
+        Value::Array(items) => items.iter().all(|item| !has_empty(item)),
+        _ => true,
+    }
+}
+
+fn has_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty() || fields.values().any(has_empty),
+        Value::Array(items) => items.iter().any(has_empty),
+        _ => false,
+    }
+}
+
 fn put_back_owned(schema: &Schema, merged: &Value, pruned: &Value, owned: &FieldSet) -> Value {
     let keep = named_fields_of(schema, pruned).union(&with_named_fields(schema, owned));
     remove(
@@ -334,12 +394,22 @@ fn named_fields_of(schema: &Schema, object: &Value) -> FieldSet {
 }
 
 /// The set without the fields that nobody owns.
-pub(crate) fn strip(set: &FieldSet) -> FieldSet {
-    let top = identity::OBJECT.iter().chain(&["metadata"]);
-    let stripped = top.map(|field| Path::fields([*field])).chain(
-        identity::METADATA
-            .iter()
-            .map(|field| Path::fields(["metadata", field])),
-    );
-    set.difference(&stripped.collect())
+pub(crate) fn strip(mut set: FieldSet) -> FieldSet {
+    static OBJECT: LazyLock<Vec<PathElement>> =
+        LazyLock::new(|| identity::OBJECT.map(PathElement::field).into());
+    static METADATA: LazyLock<Vec<PathElement>> =
+        LazyLock::new(|| identity::METADATA.map(PathElement::field).into());
+    static HOLDER: LazyLock<PathElement> = LazyLock::new(|| PathElement::field("metadata"));
+    for field in OBJECT.iter().chain([&*HOLDER]) {
+        set.members.remove(field);
+    }
+    if let Some(metadata) = set.children.get_mut(&*HOLDER) {
+        for field in METADATA.iter() {
+            metadata.members.remove(field);
+        }
+        if metadata.is_empty() {
+            set.children.remove(&*HOLDER);
+        }
+    }
+    set
 }

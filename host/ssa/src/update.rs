@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::managed::{ManagedFields, ManagerId, Owned, keep_times};
+use crate::managed::{ManagedFields, ManagerId, Owned, keep_times, unmanaged};
 use crate::ownership::{Scope, Version};
 use crate::schema::Schema;
 use crate::set::FieldSet;
@@ -43,14 +43,13 @@ pub struct Update<'a> {
 /// fields, as in the server. Times stay as they are when nothing else changes.
 pub fn update(request: Update<'_>) -> Value {
     let Update { schema, .. } = request;
-    let mut object = request.object.clone();
-    let mut live = request
-        .live
-        .cloned()
-        .unwrap_or_else(|| json!({ "apiVersion": object["apiVersion"], "kind": object["kind"] }));
-    let mut managers = starting_point(&live, &object, request.subresource, schema.is_native());
-    ManagedFields::default().write_to(&mut live);
-    ManagedFields::default().write_to(&mut object);
+    let mut object = unmanaged(request.object);
+    let mut live = request.live.map_or_else(
+        || json!({ "apiVersion": object["apiVersion"], "kind": object["kind"] }),
+        unmanaged,
+    );
+    let native = schema.is_native();
+    let mut managers = starting_point(request.live, request.object, request.subresource, native);
     schema.normalize(&mut live);
     schema.normalize(&mut object);
 
@@ -103,8 +102,16 @@ fn track(request: &Update<'_>, live: &Value, object: &Value, managers: &mut Mana
 
 /// The entries before this write: those that the request brings, unless it
 /// has none, cannot be read, or goes to a subresource.
-fn starting_point(live: &Value, object: &Value, subresource: &str, native: bool) -> ManagedFields {
-    let of_live = || ManagedFields::of(live).unwrap_or_default();
+fn starting_point(
+    live: Option<&Value>,
+    object: &Value,
+    subresource: &str,
+    native: bool,
+) -> ManagedFields {
+    let of_live = || {
+        let managers = live.map(ManagedFields::of).and_then(Result::ok);
+        managers.unwrap_or_default()
+    };
     if !subresource.is_empty() {
         return of_live();
     }

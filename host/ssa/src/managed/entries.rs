@@ -9,6 +9,9 @@ use super::{ManagedFields, ManagerId, Operation, Owned, seconds};
 use crate::fields_v1::FieldsError;
 use crate::set::FieldSet;
 
+/// The field of the metadata.
+const MANAGED: &str = "managedFields";
+
 /// Why `managedFields` cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManagedFieldsError {
@@ -110,6 +113,22 @@ impl ManagedFields {
     }
 }
 
+/// The object without its `managedFields`, which are not copied first to be dropped.
+pub(crate) fn unmanaged(object: &Value) -> Value {
+    let Value::Object(fields) = object else {
+        return object.clone();
+    };
+    let copy = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("metadata", Value::Object(metadata)) => {
+            let others = metadata.iter().filter(|(name, _)| *name != MANAGED);
+            let others = others.map(|(name, value)| (name.clone(), value.clone()));
+            (name.clone(), Value::Object(others.collect()))
+        }
+        _ => (name.clone(), value.clone()),
+    };
+    Value::Object(fields.iter().map(copy).collect())
+}
+
 /// Puts the old times back where nothing but times has changed, so that a
 /// write that changes nothing is seen to change nothing.
 ///
@@ -122,18 +141,28 @@ pub fn keep_times(live: &Value, object: &mut Value) {
         return;
     };
     let same = old.len() == new.len() && old.iter().zip(new).all(|(a, b)| same_but_times(a, b));
-    if !same {
-        return;
-    }
-    let Some(entries) = object.pointer_mut(pointer) else {
-        return;
-    };
-    let new = std::mem::replace(entries, Value::Array(old.clone()));
-    if object != live
+    if same
+        && same_but_managers(live, object)
         && let Some(entries) = object.pointer_mut(pointer)
     {
-        *entries = new;
+        *entries = Value::Array(old.clone());
     }
+}
+
+/// Whether two objects are the same in all but their `managedFields`, which both have.
+fn same_but_managers(a: &Value, b: &Value) -> bool {
+    let (Value::Object(a), Value::Object(b)) = (a, b) else {
+        return a == b;
+    };
+    let same = |key: &str, a: &Value, b: &Value| match (key, a, b) {
+        ("metadata", Value::Object(a), Value::Object(b)) => {
+            let mut fields = a.iter().filter(|(key, _)| *key != MANAGED);
+            a.len() == b.len() && fields.all(|(key, value)| b.get(key) == Some(value))
+        }
+        _ => a == b,
+    };
+    let mut fields = a.iter();
+    a.len() == b.len() && fields.all(|(key, value)| b.get(key).is_some_and(|b| same(key, value, b)))
 }
 
 /// Whether two entries say the same of the same manager.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::validate::scalar_error;
-use super::{Form, TypeErrors, as_list, as_map, items, keys_of};
+use super::{At, Form, TypeErrors, as_list, as_map, items, join, keys_of};
 use crate::path::PathElement;
 use crate::schema::{List, Map, Scalar, Schema, TypeRef};
 use crate::set::FieldSet;
@@ -33,6 +33,15 @@ impl Comparison {
         }
     }
 
+    /// As [`Comparison::without`], at no cost where there are none of these fields.
+    pub(crate) fn less(self, fields: &FieldSet) -> Self {
+        Self {
+            added: self.added.less(fields),
+            modified: self.modified.less(fields),
+            removed: self.removed.less(fields),
+        }
+    }
+
     /// Whether nothing differs.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
@@ -46,113 +55,183 @@ impl Comparison {
 pub fn compare(schema: &Schema, before: &Value, after: &Value) -> Result<Comparison, TypeErrors> {
     let mut walk = Walk {
         schema,
-        path: Vec::new(),
-        out: Comparison::default(),
         errors: TypeErrors::default(),
     };
-    walk.value(schema.root, Some(before), Some(after));
-    walk.errors.or(walk.out)
+    let mut found = Comparison::default();
+    // The root is no member of any set.
+    walk.value(At::Root, schema.root, Some(before), Some(after), &mut found);
+    walk.errors.or(found)
 }
 
 struct Walk<'s> {
     schema: &'s Schema,
-    path: Vec<PathElement>,
-    out: Comparison,
     errors: TypeErrors,
 }
 
+/// In which of the sets a place is by itself.
+#[derive(Clone, Copy, Default)]
+struct Is {
+    added: bool,
+    modified: bool,
+    removed: bool,
+}
+
+impl Is {
+    /// As both say together.
+    fn and(self, other: Self) -> Self {
+        Self {
+            added: self.added || other.added,
+            modified: self.modified || other.modified,
+            removed: self.removed || other.removed,
+        }
+    }
+
+    /// What is on one side only.
+    fn one_sided(before: Option<&Value>, after: Option<&Value>) -> Self {
+        Self {
+            added: before.is_none(),
+            removed: before.is_some() && after.is_none(),
+            modified: false,
+        }
+    }
+}
+
+impl Comparison {
+    fn join(&mut self, step: impl Fn() -> PathElement, is: Is, below: Self) {
+        join(&mut self.added, &step, is.added, below.added);
+        join(&mut self.modified, &step, is.modified, below.modified);
+        join(&mut self.removed, &step, is.removed, below.removed);
+    }
+}
+
 impl Walk<'_> {
-    fn value(&mut self, ty: TypeRef, before: Option<&Value>, after: Option<&Value>) {
+    /// In which sets the place is by itself; what differs in it is put into `below`.
+    fn value(
+        &mut self,
+        at: At<'_>,
+        ty: TypeRef,
+        before: Option<&Value>,
+        after: Option<&Value>,
+        below: &mut Comparison,
+    ) -> Is {
         let atom = self.schema.atom(ty);
+        let mut is = Is::default();
         let mut leaf = false;
         for form in Form::of_both(atom, before, after) {
-            leaf = match form {
-                Form::Scalar(scalar) => self.scalar(scalar, before, after),
-                Form::List(list) => self.list(list, before, after),
-                Form::Map(map) => self.map(map, before, after),
+            let found = match form {
+                Form::Scalar(scalar) => self.scalar(at, scalar, before, after),
+                Form::List(list) => self.list(at, list, before, after, below),
+                Form::Map(map) => self.map(at, map, before, after, below),
             };
+            leaf = found.is_some();
+            is = is.and(found.unwrap_or_default());
         }
-        if !leaf {
-            match (before, after) {
-                (None, _) => self.out.added.insert_elements(&self.path),
-                (_, None) => self.out.removed.insert_elements(&self.path),
-                _ => {}
-            }
+        if leaf {
+            is
+        } else {
+            is.and(Is::one_sided(before, after))
         }
     }
 
-    fn leaf(&mut self, before: Option<&Value>, after: Option<&Value>) -> bool {
+    fn leaf(before: Option<&Value>, after: Option<&Value>) -> Is {
         match (before, after) {
-            (None, _) => self.out.added.insert_elements(&self.path),
-            (_, None) => self.out.removed.insert_elements(&self.path),
-            (Some(before), Some(after)) if !value::equal(before, after) => {
-                self.out.modified.insert_elements(&self.path);
-            }
-            _ => {}
+            (Some(before), Some(after)) => Is {
+                modified: !value::equal(before, after),
+                ..Is::default()
+            },
+            _ => Is::one_sided(before, after),
         }
-        true
     }
 
-    fn scalar(&mut self, scalar: Scalar, before: Option<&Value>, after: Option<&Value>) -> bool {
+    /// Nothing where it is no leaf; the same goes for lists and maps.
+    fn scalar(
+        &mut self,
+        at: At<'_>,
+        scalar: Scalar,
+        before: Option<&Value>,
+        after: Option<&Value>,
+    ) -> Option<Is> {
         if let (Some(left), Some(right)) = (
             before.and_then(|v| scalar_error(scalar, v)),
             after.and_then(|v| scalar_error(scalar, v)),
         ) {
-            self.errors.push(&self.path, format!("lhs: {left}"));
-            self.errors.push(&self.path, format!("rhs: {right}"));
-            return false;
+            self.errors.push(at, format!("lhs: {left}"));
+            self.errors.push(at, format!("rhs: {right}"));
+            return None;
         }
-        self.leaf(before, after)
+        Some(Self::leaf(before, after))
     }
 
-    fn map(&mut self, map: &Map, before: Option<&Value>, after: Option<&Value>) -> bool {
+    fn map(
+        &mut self,
+        at: At<'_>,
+        map: &Map,
+        before: Option<&Value>,
+        after: Option<&Value>,
+        out: &mut Comparison,
+    ) -> Option<Is> {
         let (left, right) = (as_map(before), as_map(after));
         // Nothing on both sides is a leaf, so that null and empty stay apart.
         let both_empty =
             left.is_none_or(|map| map.is_empty()) && right.is_none_or(|map| map.is_empty());
         if map.atomic || both_empty {
-            return self.leaf(before, after);
+            return Some(Self::leaf(before, after));
         }
         for key in keys_of(left, right) {
+            let here = At::Field(&at, key);
             let Some(ty) = map.type_of(key) else {
-                self.path.push(PathElement::Field(key.clone()));
                 self.errors
-                    .push(&self.path, "field not declared in schema".to_owned());
-                self.path.pop();
+                    .push(here, "field not declared in schema".to_owned());
                 continue;
             };
-            self.path.push(PathElement::Field(key.clone()));
-            self.value(
+            let mut below = Comparison::default();
+            let is = self.value(
+                here,
                 ty,
                 left.and_then(|map| map.get(key)),
                 right.and_then(|map| map.get(key)),
+                &mut below,
             );
-            self.path.pop();
+            out.join(|| PathElement::field(key), is, below);
         }
-        false
+        None
     }
 
-    fn list(&mut self, list: &List, before: Option<&Value>, after: Option<&Value>) -> bool {
+    fn list(
+        &mut self,
+        at: At<'_>,
+        list: &List,
+        before: Option<&Value>,
+        after: Option<&Value>,
+        out: &mut Comparison,
+    ) -> Option<Is> {
         let (left, right) = (as_list(before), as_list(after));
         let both_empty =
             left.is_none_or(|list| list.is_empty()) && right.is_none_or(|list| list.is_empty());
         if list.is_atomic() || both_empty {
-            return self.leaf(before, after);
+            return Some(Self::leaf(before, after));
         }
-        let left = self.group(list, left);
-        let mut right = self.group(list, right);
-        for (element, left) in left {
-            let right = right.remove(&element).unwrap_or_default();
-            self.items(list, element, &left, &right);
+        let left = self.group(at, list, left);
+        let mut right = self.group(at, list, right);
+        for (element, left) in &left {
+            let right = right.remove(element).unwrap_or_default();
+            let mut below = Comparison::default();
+            let here = At::Item(&at, element);
+            let is = self.items(here, list, left, &right, &mut below);
+            out.join(|| element.clone(), is, below);
         }
-        for (element, right) in right {
-            self.items(list, element, &[], &right);
+        for (element, right) in &right {
+            let mut below = Comparison::default();
+            let here = At::Item(&at, element);
+            let is = self.items(here, list, &[], right, &mut below);
+            out.join(|| element.clone(), is, below);
         }
-        false
+        None
     }
 
     fn group<'v>(
         &mut self,
+        at: At<'_>,
         list: &List,
         items: Option<&'v Vec<Value>>,
     ) -> BTreeMap<PathElement, Vec<&'v Value>> {
@@ -160,9 +239,7 @@ impl Walk<'_> {
         for (index, item) in items.into_iter().flatten().enumerate() {
             match items::element(list, item) {
                 Ok(element) => groups.entry(element).or_default().push(item),
-                Err(reason) => self
-                    .errors
-                    .push(&self.path, format!("element {index}: {reason}")),
+                Err(reason) => self.errors.push(at, format!("element {index}: {reason}")),
             }
         }
         groups
@@ -170,33 +247,46 @@ impl Walk<'_> {
 
     /// Compares all items of one name. Several of a name are compared as a
     /// whole, since it cannot be said which is which.
-    fn items(&mut self, list: &List, element: PathElement, left: &[&Value], right: &[&Value]) {
-        self.path.push(element);
+    fn items(
+        &mut self,
+        at: At<'_>,
+        list: &List,
+        left: &[&Value],
+        right: &[&Value],
+        below: &mut Comparison,
+    ) -> Is {
         match (left, right) {
             ([], [] | [_]) | ([_], [] | [_]) => {
-                self.value(list.element, left.first().copied(), right.first().copied());
+                let (left, right) = (left.first().copied(), right.first().copied());
+                self.value(at, list.element, left, right, below)
             }
             ([_, _, ..], [_, _, ..]) => {
                 let same = left.len() == right.len()
                     && left.iter().zip(right).all(|(a, b)| value::equal(a, b));
-                if !same {
-                    self.out.modified.insert_elements(&self.path);
+                Is {
+                    modified: !same,
+                    ..Is::default()
                 }
             }
             ([_, _, ..], _) => {
-                if let Some(item) = right.first() {
-                    self.value(list.element, None, Some(item));
-                }
-                self.out.removed.insert_elements(&self.path);
+                let is = right
+                    .first()
+                    .map(|item| self.value(at, list.element, None, Some(item), below));
+                is.unwrap_or_default().and(Is {
+                    removed: true,
+                    ..Is::default()
+                })
             }
             (_, [_, _, ..]) => {
-                if let Some(item) = left.first() {
-                    self.value(list.element, Some(item), None);
-                }
-                self.out.added.insert_elements(&self.path);
+                let is = left
+                    .first()
+                    .map(|item| self.value(at, list.element, Some(item), None, below));
+                is.unwrap_or_default().and(Is {
+                    added: true,
+                    ..Is::default()
+                })
             }
         }
-        self.path.pop();
     }
 }
 

@@ -1,11 +1,11 @@
 //! The fields that an object sets.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::items;
-use super::{Form, as_list, as_map};
+use super::{Form, as_list, as_map, join};
 use crate::path::PathElement;
 use crate::schema::{List, Map, Schema, TypeRef};
 use crate::set::FieldSet;
@@ -17,70 +17,64 @@ use crate::set::FieldSet;
 /// structs are not. An empty set or keyed list is no field at all, so nobody
 /// can own it.
 pub fn field_set(schema: &Schema, object: &Value) -> FieldSet {
-    let mut walk = Walk {
-        schema,
-        path: Vec::new(),
-        set: FieldSet::new(),
-    };
-    walk.value(schema.root, object);
-    walk.set
+    let mut set = FieldSet::new();
+    // The root is no member of any set.
+    Walk { schema }.value(schema.root, object, &mut set);
+    set
 }
 
 struct Walk<'s> {
     schema: &'s Schema,
-    path: Vec<PathElement>,
-    set: FieldSet,
 }
 
 impl Walk<'_> {
-    fn value(&mut self, ty: TypeRef, value: &Value) {
+    /// Whether the value is a leaf; the fields in it are put into `below`.
+    fn value(&self, ty: TypeRef, value: &Value, below: &mut FieldSet) -> bool {
         match Form::of(self.schema.atom(ty), Some(value)) {
-            Some(Form::Map(map)) if map.atomic => self.set.insert_elements(&self.path),
-            Some(Form::List(list)) if list.is_atomic() => self.set.insert_elements(&self.path),
-            Some(Form::Scalar(_)) => self.set.insert_elements(&self.path),
-            Some(Form::Map(map)) => self.map(map, value),
-            Some(Form::List(list)) => self.list(list, value),
-            None => {}
+            Some(Form::Map(map)) if map.atomic => true,
+            Some(Form::List(list)) if list.is_atomic() => true,
+            Some(Form::Scalar(_)) => true,
+            Some(Form::Map(map)) => {
+                self.map(map, value, below);
+                false
+            }
+            Some(Form::List(list)) => {
+                self.list(list, value, below);
+                false
+            }
+            None => false,
         }
     }
 
-    fn map(&mut self, map: &Map, value: &Value) {
+    fn map(&self, map: &Map, value: &Value, set: &mut FieldSet) {
         for (name, item) in as_map(Some(value)).into_iter().flatten() {
             let Some(ty) = map.type_of(name) else {
                 continue;
             };
-            self.path.push(PathElement::Field(name.clone()));
-            self.value(ty, item);
+            let mut below = FieldSet::new();
+            let leaf = self.value(ty, item, &mut below);
             let empty = item.is_null() || item.as_object().is_some_and(|map| map.is_empty());
-            if empty || !map.fields.contains_key(name) {
-                self.set.insert_elements(&self.path);
-            }
-            self.path.pop();
+            let is_member = leaf || empty || !map.fields.contains_key(name);
+            join(set, || PathElement::field(name), is_member, below);
         }
     }
 
-    fn list(&mut self, list: &List, value: &Value) {
-        let named: Vec<_> = as_list(Some(value))
-            .into_iter()
-            .flatten()
-            .filter_map(|item| Some((items::element(list, item).ok()?, item)))
-            .collect();
-        // Items of the same name cannot be told apart: they are owned together
-        // and without their fields.
-        let mut seen = BTreeSet::new();
-        let mut repeated = BTreeSet::new();
-        for (element, _) in &named {
-            if !seen.insert(element) {
-                repeated.insert(element.clone());
+    fn list(&self, list: &List, value: &Value, set: &mut FieldSet) {
+        let items = as_list(Some(value)).into_iter().flatten();
+        let mut named: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
+        for item in items {
+            if let Ok(element) = items::element(list, item) {
+                named.entry(element).or_default().push(item);
             }
         }
-        for (element, item) in &named {
-            self.path.push(element.clone());
-            if !repeated.contains(element) {
-                self.value(list.element, item);
+        for (element, items) in named {
+            let mut below = FieldSet::new();
+            // Items of the same name cannot be told apart: they are owned together
+            // and without their fields.
+            if let [item] = items.as_slice() {
+                self.value(list.element, item, &mut below);
             }
-            self.set.insert_elements(&self.path);
-            self.path.pop();
+            join(set, || element, true, below);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map as JsonMap, Value};
 
 use super::validate::scalar_error;
-use super::{Form, TypeErrors, as_list, as_map, items, keys_of};
+use super::{At, Form, TypeErrors, as_list, as_map, items, keys_of};
 use crate::path::PathElement;
 use crate::schema::{List, Map, Scalar, Schema, TypeRef};
 
@@ -18,16 +18,14 @@ use crate::schema::{List, Map, Scalar, Schema, TypeRef};
 pub fn merge(schema: &Schema, live: &Value, config: &Value) -> Result<Value, TypeErrors> {
     let mut walk = Walk {
         schema,
-        path: Vec::new(),
         errors: TypeErrors::default(),
     };
-    let out = walk.value(schema.root, Some(live), Some(config));
+    let out = walk.value(At::Root, schema.root, Some(live), Some(config));
     walk.errors.or(out.unwrap_or(Value::Null))
 }
 
 struct Walk<'s> {
     schema: &'s Schema,
-    path: Vec<PathElement>,
     errors: TypeErrors,
 }
 
@@ -35,6 +33,7 @@ impl Walk<'_> {
     /// The merged value; none when nothing is left of a map or list.
     fn value(
         &mut self,
+        at: At<'_>,
         ty: TypeRef,
         live: Option<&Value>,
         config: Option<&Value>,
@@ -44,9 +43,9 @@ impl Walk<'_> {
         // With forms that disagree, the last one, of the config, stands.
         for form in Form::of_both(atom, live, config) {
             out = match form {
-                Form::Scalar(scalar) => self.scalar(scalar, live, config),
-                Form::List(list) => self.list(list, live, config),
-                Form::Map(map) => self.map(map, live, config),
+                Form::Scalar(scalar) => self.scalar(at, scalar, live, config),
+                Form::List(list) => self.list(at, list, live, config),
+                Form::Map(map) => self.map(at, map, live, config),
             };
         }
         out
@@ -54,6 +53,7 @@ impl Walk<'_> {
 
     fn scalar(
         &mut self,
+        at: At<'_>,
         scalar: Scalar,
         live: Option<&Value>,
         config: Option<&Value>,
@@ -62,14 +62,20 @@ impl Walk<'_> {
             live.and_then(|v| scalar_error(scalar, v)),
             config.and_then(|v| scalar_error(scalar, v)),
         ) {
-            self.errors.push(&self.path, format!("lhs: {left}"));
-            self.errors.push(&self.path, format!("rhs: {right}"));
+            self.errors.push(at, format!("lhs: {left}"));
+            self.errors.push(at, format!("rhs: {right}"));
             return None;
         }
         config.or(live).cloned()
     }
 
-    fn map(&mut self, map: &Map, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
+    fn map(
+        &mut self,
+        at: At<'_>,
+        map: &Map,
+        live: Option<&Value>,
+        config: Option<&Value>,
+    ) -> Option<Value> {
         let (left, right) = (as_map(live), as_map(config));
         let both_empty =
             left.is_none_or(|map| map.is_empty()) && right.is_none_or(|map| map.is_empty());
@@ -78,10 +84,11 @@ impl Walk<'_> {
         }
         let mut out = JsonMap::new();
         for key in keys_of(left, right) {
-            self.path.push(PathElement::Field(key.clone()));
+            let here = At::Field(&at, key);
             match map.type_of(key) {
                 Some(ty) => {
                     let item = self.value(
+                        here,
                         ty,
                         left.and_then(|map| map.get(key)),
                         right.and_then(|map| map.get(key)),
@@ -90,29 +97,35 @@ impl Walk<'_> {
                 }
                 None => self
                     .errors
-                    .push(&self.path, "field not declared in schema".to_owned()),
+                    .push(here, "field not declared in schema".to_owned()),
             }
-            self.path.pop();
         }
         (!out.is_empty()).then_some(Value::Object(out))
     }
 
-    fn list(&mut self, list: &List, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
+    fn list(
+        &mut self,
+        at: At<'_>,
+        list: &List,
+        live: Option<&Value>,
+        config: Option<&Value>,
+    ) -> Option<Value> {
         let (left, right) = (as_list(live), as_list(config));
         let both_empty =
             left.is_none_or(|list| list.is_empty()) && right.is_none_or(|list| list.is_empty());
         if list.is_atomic() || both_empty {
             return config.or(live).cloned();
         }
-        let left = self.index(list, left, true)?;
-        let right = self.index(list, right, false)?;
-        let out = self.join(list, &left, &right);
+        let left = self.index(at, list, left, true)?;
+        let right = self.index(at, list, right, false)?;
+        let out = self.join(at, list, &left, &right);
         (!out.is_empty()).then_some(Value::Array(out))
     }
 
     /// Names the items. Only the live object may name one twice.
     fn index<'v>(
         &mut self,
+        at: At<'_>,
         list: &List,
         items: Option<&'v Vec<Value>>,
         duplicates: bool,
@@ -125,7 +138,7 @@ impl Walk<'_> {
                 Err(reason) => {
                     fine = false;
                     self.errors
-                        .push(&self.path, format!("element {position}: {reason}"));
+                        .push(at, format!("element {position}: {reason}"));
                     continue;
                 }
             };
@@ -137,7 +150,7 @@ impl Walk<'_> {
             } else {
                 fine = false;
                 self.errors
-                    .push(&self.path, format!("duplicate entries for key {element}"));
+                    .push(at, format!("duplicate entries for key {element}"));
                 continue;
             }
             out.order.push((element, item));
@@ -145,7 +158,13 @@ impl Walk<'_> {
         fine.then_some(out)
     }
 
-    fn join(&mut self, list: &List, live: &Items<'_>, config: &Items<'_>) -> Vec<Value> {
+    fn join(
+        &mut self,
+        at: At<'_>,
+        list: &List,
+        live: &Items<'_>,
+        config: &Items<'_>,
+    ) -> Vec<Value> {
         let mut out = Vec::with_capacity(live.order.len().max(config.order.len()));
         // Items of both, in the order of the config: the next of them decides
         // whether live items before it are taken now or later.
@@ -161,7 +180,7 @@ impl Walk<'_> {
             if let (Some((left, _)), Some((right, _))) = (live.order.get(l), config.order.get(r)) {
                 if left == right {
                     merged.insert(left);
-                    out.extend(self.item(list, left, live.get(left), config.get(left)));
+                    out.extend(self.item(at, list, left, live.get(left), config.get(left)));
                     l += 1;
                     r += 1;
                     next = shared.next();
@@ -175,7 +194,7 @@ impl Walk<'_> {
             }
             if let Some((left, item)) = live.order.get(l) {
                 if !config.by_name.contains_key(left) {
-                    out.extend(self.item(list, left, Some(item), None));
+                    out.extend(self.item(at, list, left, Some(item), None));
                     l += 1;
                     continue;
                 }
@@ -185,7 +204,7 @@ impl Walk<'_> {
             }
             if let Some((right, _)) = config.order.get(r) {
                 merged.insert(right);
-                out.extend(self.item(list, right, live.get(right), config.get(right)));
+                out.extend(self.item(at, list, right, live.get(right), config.get(right)));
                 r += 1;
                 if next == Some(right) {
                     next = shared.next();
@@ -199,15 +218,15 @@ impl Walk<'_> {
     /// do we: what does not fit is dropped.
     fn item(
         &mut self,
+        at: At<'_>,
         list: &List,
         element: &PathElement,
         live: Option<&Value>,
         config: Option<&Value>,
     ) -> Option<Value> {
         let known = self.errors.len();
-        self.path.push(element.clone());
-        let out = self.value(list.element, live, config);
-        self.path.pop();
+        let here = At::Item(&at, element);
+        let out = self.value(here, list.element, live, config);
         self.errors.truncate(known);
         out
     }

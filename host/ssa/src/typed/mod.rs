@@ -29,7 +29,55 @@ pub(crate) use self::reconcile::reconcile;
 
 use serde_json::{Map as JsonMap, Value};
 
+use crate::path::PathElement;
 use crate::schema::{Atom, List, Map, Scalar};
+use crate::set::FieldSet;
+
+/// Where a walk is. It is written out as a path only where somebody is told of it.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Root,
+    /// A field of the map that is there.
+    Field(&'a At<'a>, &'a str),
+    /// An item of the list that is there.
+    Item(&'a At<'a>, &'a PathElement),
+}
+
+impl At<'_> {
+    fn path(&self) -> Vec<PathElement> {
+        let mut path = Vec::new();
+        let mut at = self;
+        loop {
+            at = match at {
+                At::Root => break,
+                At::Field(holder, name) => {
+                    path.push(PathElement::field(*name));
+                    holder
+                }
+                At::Item(list, element) => {
+                    path.push((*element).clone());
+                    list
+                }
+            };
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Puts what is found at one step and below it into the set of the step before.
+fn join(set: &mut FieldSet, step: impl FnOnce() -> PathElement, is_member: bool, below: FieldSet) {
+    match (is_member, below.is_bare()) {
+        (false, true) => {}
+        (true, true) => drop(set.members.insert(step())),
+        (false, false) => drop(set.children.insert(step(), below)),
+        (true, false) => {
+            let step = step();
+            set.members.insert(step.clone());
+            set.children.insert(step, below);
+        }
+    }
+}
 
 /// The type that applies to a value.
 #[derive(Clone, Copy, PartialEq)]

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::Form;
 use super::items;
+use super::{At, Form};
 use crate::path::{Path, PathElement};
 use crate::schema::{List, Map, Scalar, Schema, TypeRef};
 use crate::value::{integer, sorted};
@@ -41,9 +41,9 @@ impl TypeErrors {
         self.0.iter()
     }
 
-    pub(super) fn push(&mut self, path: &[PathElement], message: String) {
+    pub(super) fn push(&mut self, at: At<'_>, message: String) {
         self.0.push(TypeError {
-            path: Path(path.to_vec()),
+            path: Path(at.path()),
             message,
         });
     }
@@ -92,66 +92,62 @@ pub fn validate(schema: &Schema, object: &Value, duplicates: Duplicates) -> Resu
     let mut walk = Walk {
         schema,
         duplicates,
-        path: Vec::new(),
         errors: TypeErrors::default(),
     };
-    walk.value(schema.root, object);
+    walk.value(At::Root, schema.root, object);
     walk.errors.or(())
 }
 
 struct Walk<'s> {
     schema: &'s Schema,
     duplicates: Duplicates,
-    path: Vec<PathElement>,
     errors: TypeErrors,
 }
 
 impl Walk<'_> {
-    fn value(&mut self, ty: TypeRef, value: &Value) {
+    fn value(&mut self, at: At<'_>, ty: TypeRef, value: &Value) {
         match Form::of(self.schema.atom(ty), Some(value)) {
             Some(Form::Scalar(scalar)) => {
                 if let Some(message) = scalar_error(scalar, value) {
-                    self.errors.push(&self.path, message);
+                    self.errors.push(at, message);
                 }
             }
-            Some(Form::Map(map)) => self.map(map, value),
-            Some(Form::List(list)) => self.list(list, value),
+            Some(Form::Map(map)) => self.map(at, map, value),
+            Some(Form::List(list)) => self.list(at, list, value),
             None => {}
         }
     }
 
-    fn map(&mut self, map: &Map, value: &Value) {
+    fn map(&mut self, at: At<'_>, map: &Map, value: &Value) {
         let entries = match value {
             Value::Null => return,
             Value::Object(entries) => entries,
             other => {
                 let message = format!("expected map, got {}", go_pointer(other));
-                return self.errors.push(&self.path, message);
+                return self.errors.push(at, message);
             }
         };
         for (name, item) in sorted(entries) {
-            self.path.push(PathElement::Field(name.clone()));
+            let here = At::Field(&at, name);
             match map.type_of(name) {
-                Some(ty) => self.value(ty, item),
+                Some(ty) => self.value(here, ty, item),
                 None => {
                     self.errors
-                        .push(&self.path, "field not declared in schema".to_owned());
+                        .push(here, "field not declared in schema".to_owned());
                     // The server looks no further in this map.
-                    self.path.pop();
                     return;
                 }
             }
-            self.path.pop();
         }
     }
 
-    fn list(&mut self, list: &List, value: &Value) {
+    fn list(&mut self, at: At<'_>, list: &List, value: &Value) {
         let items = match value {
             Value::Null => return,
             Value::Array(items) => items,
             other => {
                 let message = format!("expected list, got {}", go_pointer(other));
-                return self.errors.push(&self.path, message);
+                return self.errors.push(at, message);
             }
         };
         let mut seen = BTreeSet::new();
@@ -163,17 +159,20 @@ impl Walk<'_> {
                     Ok(element) => element,
                     Err(reason) => {
                         let message = format!("element {index}: {reason}");
-                        return self.errors.push(&self.path, message);
+                        return self.errors.push(at, message);
                     }
                 }
             };
-            if !seen.insert(element.clone()) && self.duplicates == Duplicates::Refused {
+            // Places are told apart anyhow, and only a refusal asks for more.
+            let is_told_apart = list.is_atomic() || self.duplicates == Duplicates::Allowed;
+            if !is_told_apart && seen.contains(&element) {
                 self.errors
-                    .push(&self.path, format!("duplicate entries for key {element}"));
+                    .push(at, format!("duplicate entries for key {element}"));
             }
-            self.path.push(element);
-            self.value(list.element, item);
-            self.path.pop();
+            self.value(At::Item(&at, &element), list.element, item);
+            if !is_told_apart {
+                seen.insert(element);
+            }
         }
     }
 }
