@@ -6,7 +6,7 @@ mod impersonation;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use crate::authz::{self, Access, Attributes, BindingRefused, Policy};
+use crate::authz::{self, Access, Attributes, BindingRefused, Named, Personal, Policy};
 use crate::http::route::{ResourcePath, Verb};
 use crate::identity::Identity;
 use crate::resource::Resource;
@@ -23,6 +23,9 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 #[derive(Debug, Default)]
 pub(crate) struct Rights {
     policy: RwLock<Policy>,
+    /// Of `policy`. It is read while that is locked for reading, and forgotten while that is
+    /// locked for writing.
+    named: Named,
     /// In which way callers acted for others last.
     modes: LastModes,
 }
@@ -30,8 +33,10 @@ pub(crate) struct Rights {
 impl Rights {
     /// The same roles and bindings, which go their own way from here.
     pub(crate) fn fork(&self) -> Self {
+        let policy = self.policy.read();
         Rights {
-            policy: RwLock::new(self.policy.read().clone()),
+            policy: RwLock::new(policy.clone()),
+            named: self.named.fork(),
             modes: LastModes::default(),
         }
     }
@@ -42,9 +47,22 @@ impl Rights {
         let mut own = self.policy.write();
         if own.is_empty() {
             own.clone_from(policy);
+            self.named.forget();
             return true;
         }
         false
+    }
+
+    /// Asks about one user.
+    fn about<T>(&self, user: &Identity, ask: impl FnOnce(&Personal<'_>) -> T) -> T {
+        let policy = self.policy.read();
+        ask(&Personal::new(&policy, &self.named, user))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Policy)) {
+        let mut policy = self.policy.write();
+        change(&mut policy);
+        self.named.forget();
     }
 
     /// Takes in a write to a role or binding; others mean nothing here.
@@ -53,9 +71,9 @@ impl Rights {
             return;
         }
         if removed {
-            self.policy
-                .write()
-                .remove(&resource.kind, object.namespace(), object.name());
+            self.change(|policy| {
+                policy.remove(&resource.kind, object.namespace(), object.name());
+            });
         } else {
             self.put(&resource.kind, &object.value());
         }
@@ -63,7 +81,7 @@ impl Rights {
 
     /// Takes in a role or binding.
     pub(crate) fn put(&self, kind: &str, object: &Value) {
-        self.policy.write().put(kind, object);
+        self.change(|policy| policy.put(kind, object));
     }
 }
 
@@ -86,12 +104,16 @@ pub(crate) fn attributes<'a>(
 
 /// Whether the user may do something with a resource, and why.
 pub(crate) fn decide(shared: &Shared, user: &Identity, asked: &Attributes<'_>) -> Access {
-    authz::authorize(&*shared.rights.policy.read(), user, asked)
+    shared
+        .rights
+        .about(user, |policy| authz::authorize(policy, user, asked))
 }
 
 /// Whether the user may do something with a path that is no resource, and why.
 pub(crate) fn decide_path(shared: &Shared, user: &Identity, verb: &str, path: &str) -> Access {
-    authz::authorize_path(&*shared.rights.policy.read(), user, verb, path)
+    shared.rights.about(user, |policy| {
+        authz::authorize_path(policy, user, verb, path)
+    })
 }
 
 /// The status of a `SelfSubjectRulesReview`.
@@ -105,7 +127,9 @@ pub(crate) fn authorize(
     user: &Identity,
     asked: &Attributes<'_>,
 ) -> Result<(), ApiError> {
-    let permitted = authz::permit(&*shared.rights.policy.read(), user, asked);
+    let permitted = shared
+        .rights
+        .about(user, |policy| authz::permit(policy, user, asked));
     permitted.map_err(|why| refused(user, asked, &why))
 }
 

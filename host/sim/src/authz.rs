@@ -15,7 +15,7 @@ mod rule;
 
 pub use aggregation::{aggregate, gathered};
 pub use escalation::{BindingRefused, check_binding, check_role};
-pub use policy::{Binding, Policy, RoleRef, RoleStore, Subject};
+pub use policy::{Binding, Named, Personal, Policy, RoleRef, RoleStore, Subject};
 pub use rbac::{Access, Attributes, authorize, authorize_path, path_refusal, permit, rules_for};
 pub use review::rules_review;
 pub use rule::Rule;

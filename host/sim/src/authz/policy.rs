@@ -1,8 +1,10 @@
 //! Roles and bindings, parsed once and found by name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::rule::Rule;
@@ -202,6 +204,81 @@ impl Policy {
             }
             _ => {}
         }
+    }
+}
+
+/// What a [`Policy`] has for single users: those of the bindings of the whole cluster
+/// that name them, which are few of many. It is right for as long as the policy stays as
+/// it is, and is forgotten by whoever changes that.
+#[derive(Debug, Default)]
+pub struct Named(Mutex<HashMap<Identity, Arc<[Arc<Binding>]>>>);
+
+/// So many users are remembered.
+const REMEMBERED: usize = 1024;
+
+impl Named {
+    /// Those that are remembered, for a policy that is the same.
+    pub fn fork(&self) -> Self {
+        Named(Mutex::new(self.0.lock().clone()))
+    }
+
+    /// Forgets all of them: the policy changes.
+    pub fn forget(&self) {
+        self.0.lock().clear();
+    }
+
+    fn of(&self, policy: &Policy, user: &Identity) -> Arc<[Arc<Binding>]> {
+        let mut known = self.0.lock();
+        if let Some(bindings) = known.get(user) {
+            return bindings.clone();
+        }
+        let all = policy.bindings.get("").into_iter();
+        let all = all.flat_map(BTreeMap::values);
+        let own = all.filter(|binding| binding.subject(user).is_some());
+        let own: Arc<[Arc<Binding>]> = own.cloned().collect();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(user.clone(), own.clone());
+        own
+    }
+}
+
+/// A policy as one user meets it, who must be the only one that it is asked about.
+#[derive(Debug)]
+pub struct Personal<'a> {
+    policy: &'a Policy,
+    cluster: Arc<[Arc<Binding>]>,
+}
+
+impl<'a> Personal<'a> {
+    /// The policy for `user`; `named` was made for that policy as it is now.
+    pub fn new(policy: &'a Policy, named: &Named, user: &Identity) -> Self {
+        // Whom no rule binds nothing need be known about.
+        let cluster = if user.is_master() {
+            Arc::default()
+        } else {
+            named.of(policy, user)
+        };
+        Personal { policy, cluster }
+    }
+}
+
+impl RoleStore for Personal<'_> {
+    fn cluster_bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.cluster.iter().map(|binding| &**binding)
+    }
+
+    fn bindings(&self, namespace: &str) -> impl Iterator<Item = &Binding> {
+        self.policy.bindings(namespace)
+    }
+
+    fn cluster_role(&self, name: &str) -> Option<Arc<[Rule]>> {
+        self.policy.cluster_role(name)
+    }
+
+    fn role(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+        self.policy.role(namespace, name)
     }
 }
 

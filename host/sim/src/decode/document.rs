@@ -61,10 +61,10 @@ impl Document {
 
     /// The plain value; the last one wins where a field came twice.
     pub(crate) fn into_value(self, complaints: &mut Vec<String>) -> Value {
-        self.plain("", complaints)
+        self.plain(Place::Root, complaints)
     }
 
-    fn plain(self, path: &str, complaints: &mut Vec<String>) -> Value {
+    fn plain(self, place: Place<'_>, complaints: &mut Vec<String>) -> Value {
         match self {
             Document::Null => Value::Null,
             Document::Bool(value) => Value::Bool(value),
@@ -73,27 +73,17 @@ impl Document {
             Document::List(items) => items
                 .into_iter()
                 .enumerate()
-                .map(|(index, item)| match item {
-                    Document::List(_) | Document::Map(_) => {
-                        item.plain(&format!("{path}[{index}]"), complaints)
-                    }
-                    other => other.plain("", complaints),
-                })
+                .map(|(index, item)| item.plain(Place::Item(&place, index), complaints))
                 .collect(),
             Document::Map(fields) => {
                 let mut map = Map::new();
                 for (name, value) in fields {
-                    let is_again = map.contains_key(&name);
-                    let is_deep = matches!(value, Document::List(_) | Document::Map(_));
-                    let path = if is_again || is_deep {
-                        below(path, &name)
-                    } else {
-                        String::new()
-                    };
-                    if is_again {
-                        complain(complaints, "duplicate", &path);
+                    let here = Place::Field(&place, &name);
+                    if map.contains_key(&name) {
+                        complain(complaints, "duplicate", here);
                     }
-                    map.insert(name, value.plain(&path, complaints));
+                    let value = value.plain(here, complaints);
+                    map.insert(name, value);
                 }
                 Value::Object(map)
             }
@@ -101,18 +91,44 @@ impl Document {
     }
 }
 
-/// The path of a field.
-pub(crate) fn below(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
+/// Where a value is in its document: the way there, which is written out only for
+/// somebody who is told of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// It is the whole document.
+    Root,
+    /// A field of what is in another place.
+    Field(&'a Place<'a>, &'a str),
+    /// An item of the list in another place.
+    Item(&'a Place<'a>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Root => Ok(()),
+            // Of fields without a name at the very beginning nothing is seen.
+            Place::Field(holder, name) if holder.is_unseen() => f.write_str(name),
+            Place::Field(holder, name) => write!(f, "{holder}.{name}"),
+            Place::Item(list, index) => write!(f, "{list}[{index}]"),
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Whether nothing would be written of it.
+    fn is_unseen(&self) -> bool {
+        match self {
+            Place::Root => true,
+            Place::Field(holder, name) => name.is_empty() && holder.is_unseen(),
+            Place::Item(..) => false,
+        }
     }
 }
 
 /// Adds `unknown field "a.b"`, once.
-pub(crate) fn complain(complaints: &mut Vec<String>, what: &str, path: &str) {
-    let complaint = format!("{what} field {}", quoted(path));
+pub(crate) fn complain(complaints: &mut Vec<String>, what: &str, place: Place<'_>) {
+    let complaint = format!("{what} field {}", quoted(&place.to_string()));
     if complaints.len() < MOST_COMPLAINTS && !complaints.contains(&complaint) {
         complaints.push(complaint);
     }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value, json};
 
 use super::Decoded;
-use super::document::{Document, below, complain, whole};
+use super::document::{Document, Place, complain, whole};
 use super::time::TimeForm;
 use super::types::{Fields, Shape, Type};
 use crate::quantity::Quantity;
@@ -15,7 +15,7 @@ use crate::quantity::Quantity;
 /// Reads a document into a type. Fields without a value are left out.
 pub(super) fn decode(ty: Type, document: Document) -> Result<Decoded, String> {
     let mut decoder = Decoder::default();
-    let object = decoder.value(ty, document, "");
+    let object = decoder.value(ty, document, Place::Root);
     match decoder.failure {
         Some(failure) => Err(failure),
         None => Ok(Decoded {
@@ -32,7 +32,7 @@ struct Decoder {
     /// The struct that is being read, and the names of the fields on the way to
     /// the value, as messages print them.
     holder: &'static str,
-    fields: Vec<String>,
+    fields: Vec<&'static str>,
     complaints: Vec<String>,
     hollow: BTreeSet<String>,
     /// The first value of a wrong type; the rest is read all the same.
@@ -41,7 +41,7 @@ struct Decoder {
 
 impl Decoder {
     /// The value, or none for null and for what could not be read.
-    fn value(&mut self, ty: Type, document: Document, path: &str) -> Option<Value> {
+    fn value(&mut self, ty: Type, document: Document, place: Place<'_>) -> Option<Value> {
         if document == Document::Null {
             return None;
         }
@@ -63,16 +63,16 @@ impl Decoder {
             (Shape::Time(_), other) => self.mismatch_as(other.sort(), "string"),
             (Shape::List(item), Document::List(items)) => {
                 let read = items.into_iter().enumerate().map(|(index, document)| {
-                    let value = self.value(item, document, &format!("{path}[{index}]"));
+                    let value = self.value(item, document, Place::Item(&place, index));
                     value.unwrap_or_else(|| zero(item))
                 });
                 let read: Vec<Value> = read.collect();
                 self.unless_empty(read.is_empty(), Value::Array(read))
             }
-            (Shape::Map(item), Document::Map(entries)) => self.map(item, entries, path),
+            (Shape::Map(item), Document::Map(entries)) => self.map(item, entries, place),
             (Shape::Struct(fields), Document::Map(entries)) => {
                 let outer = std::mem::replace(&mut self.holder, ty.bare_name());
-                let object = self.structure(fields, entries, path);
+                let object = self.structure(fields, entries, place);
                 self.holder = outer;
                 Some(object)
             }
@@ -87,25 +87,26 @@ impl Decoder {
         &mut self,
         fields: &'static Fields,
         entries: Vec<(String, Document)>,
-        path: &str,
+        place: Place<'_>,
     ) -> Value {
         let mut object = Map::new();
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: Vec<&'static str> = Vec::with_capacity(entries.len().min(fields.len()));
         for (name, document) in entries {
             let Some((key, field)) = fields.get_key_value(name.as_str()) else {
-                complain(&mut self.complaints, "unknown", &below(path, &name));
+                complain(&mut self.complaints, "unknown", Place::Field(&place, &name));
                 continue;
             };
-            if seen.contains(&name) {
-                complain(&mut self.complaints, "duplicate", &below(path, &name));
+            let here = Place::Field(&place, key);
+            if seen.contains(key) {
+                complain(&mut self.complaints, "duplicate", here);
             } else {
-                seen.push(name.clone());
+                seen.push(key);
             }
             // Owners are forgotten by an empty list of them.
             let keeps_empty = field.keeps_empty || name == "managedFields";
-            let is_empty = document == Document::List(Vec::new());
-            self.fields.push((*key).to_owned());
-            let value = self.value(field.ty, document, &below(path, key));
+            let is_empty = matches!(&document, Document::List(items) if items.is_empty());
+            self.fields.push(key);
+            let value = self.value(field.ty, document, here);
             self.fields.pop();
             match value {
                 Some(value) => object.insert(name, value),
@@ -116,14 +117,19 @@ impl Decoder {
         Value::Object(object)
     }
 
-    fn map(&mut self, item: Type, entries: Vec<(String, Document)>, path: &str) -> Option<Value> {
+    fn map(
+        &mut self,
+        item: Type,
+        entries: Vec<(String, Document)>,
+        place: Place<'_>,
+    ) -> Option<Value> {
         let mut map = Map::new();
         for (name, document) in entries {
-            let path = below(path, &name);
+            let here = Place::Field(&place, &name);
             if map.contains_key(&name) {
-                complain(&mut self.complaints, "duplicate", &path);
+                complain(&mut self.complaints, "duplicate", here);
             }
-            let value = self.value(item, document, &path);
+            let value = self.value(item, document, here);
             map.insert(name, value.unwrap_or_else(|| zero(item)));
         }
         self.unless_empty(map.is_empty(), Value::Object(map))

@@ -19,8 +19,9 @@
 //! patch merges it: `+key` for a list whose items have that key, `+` for a set, `-` for
 //! what is replaced as a whole.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::time::TimeForm;
 

@@ -2,6 +2,7 @@
 
 use crate::support::{CONFIG_MAPS, Http, admin, config_map};
 use http::Request;
+use reeve_sim::{Clock, Server};
 use serde_json::{Value, json};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -124,6 +125,42 @@ async fn roles_grant_what_they_say_and_no_more() {
     http.delete(&format!("{RBAC}/namespaces/default/rolebindings/bot"))
         .await;
     assert_eq!(bot.get(CONFIG_MAPS).await.0, 403);
+}
+
+/// Whoever was refused or served a moment ago is asked about anew once a binding changes,
+/// here or in a fork.
+#[tokio::test]
+async fn rights_in_the_whole_cluster_hold_for_as_long_as_they_are_bound() {
+    let (server, http) = admin();
+    let reads = |server: &Server| Http(server.client_as("joe", [""; 0]));
+    let joe = reads(&server);
+    assert_eq!(joe.get("/api/v1/nodes").await.0, 403);
+    let role = json!({
+        "metadata": {"name": "nodes"},
+        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}],
+    });
+    let roles = format!("{RBAC}/clusterroles");
+    assert_eq!(http.post(&roles, role).await.0, 201);
+    let binding = json!({
+        "metadata": {"name": "nodes"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nodes"},
+        "subjects": [{"kind": "User", "name": "joe"}],
+    });
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    assert_eq!(http.post(&bindings, binding).await.0, 201);
+    assert_eq!(joe.get("/api/v1/nodes").await.0, 200);
+
+    let fork = server.fork(Clock::system());
+    assert_eq!(reads(&fork).get("/api/v1/nodes").await.0, 200);
+    let admin = Http(fork.client());
+    assert_eq!(admin.delete(&format!("{bindings}/nodes")).await.0, 200);
+    assert_eq!(reads(&fork).get("/api/v1/nodes").await.0, 403);
+    assert_eq!(joe.get("/api/v1/nodes").await.0, 200);
+
+    assert_eq!(http.delete(&format!("{roles}/nodes")).await.0, 200);
+    assert_eq!(joe.get("/api/v1/nodes").await.0, 403);
+    assert_eq!(http.delete(&format!("{bindings}/nodes")).await.0, 200);
+    assert_eq!(joe.get("/api/v1/nodes").await.0, 403);
 }
 
 #[tokio::test]
