@@ -6,7 +6,7 @@ pub(crate) mod definition;
 pub(crate) mod replicas;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -229,6 +229,7 @@ fn builtin(kind: &'static Kind) -> Resource {
         fields: Arc::new(kind.fields.clone()),
         table: table(kind).into(),
         nature: Nature::Builtin(kind),
+        merging: OnceLock::new(),
     }
 }
 

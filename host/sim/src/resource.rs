@@ -1,7 +1,7 @@
 //! A resource as it is served: what discovery says of it, where its objects are
 //! stored, and which rules they follow.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use reeve_ssa::Schema;
 
@@ -44,6 +44,8 @@ pub(crate) struct Resource {
     pub(crate) table: TableName,
     /// Whose rules its objects follow.
     pub(crate) nature: Nature,
+    /// How the objects of a built-in kind merge, once that was looked up.
+    pub(crate) merging: OnceLock<&'static Schema>,
 }
 
 /// Whose rules the objects of a resource follow.
@@ -132,9 +134,9 @@ impl Resource {
     pub(crate) fn schema(&self) -> &Schema {
         static UNTYPED: LazyLock<Schema> = LazyLock::new(Schema::untyped);
         match &self.nature {
-            Nature::Builtin(kind) => {
+            Nature::Builtin(kind) => self.merging.get_or_init(|| {
                 reeve_ssa::builtin::schema(kind.group, kind.version, kind.kind).unwrap_or(&UNTYPED)
-            }
+            }),
             Nature::Custom(custom) => &custom.merge,
         }
     }

@@ -296,7 +296,7 @@ fn kept_policy(object: &Value) -> Option<Propagation> {
 
 fn load(shared: &Arc<Shared>, node: &Node) -> Option<(Arc<Resource>, Arc<Object>)> {
     let resource = shared.registry.find_table(&node.table)?;
-    let object = shared.store.get(&node.table, &node.key)?;
+    let object = shared.store.get(&node.table, node.key())?;
     Some((resource, object))
 }
 

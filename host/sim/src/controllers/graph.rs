@@ -1,19 +1,47 @@
 //! Who owns whom, kept up with every write.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::store::Change;
+use foldhash::HashSet;
 
-/// An object among others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use crate::store::{Change, Object};
+
+/// An object among others, which its UID tells apart.
+#[derive(Debug, Clone)]
 pub(super) struct Node {
     /// The table of the object.
     pub(super) table: Arc<str>,
-    /// Its key in there.
-    pub(super) key: Box<str>,
-    /// The UIDs of its owners.
-    owners: Vec<Box<str>>,
+    object: Arc<Object>,
+}
+
+impl Node {
+    /// Its key in the table.
+    pub(super) fn key(&self) -> &str {
+        self.object.key()
+    }
+}
+
+impl Borrow<str> for Node {
+    fn borrow(&self) -> &str {
+        self.object.uid()
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.object.uid() == other.object.uid()
+    }
+}
+
+impl Eq for Node {}
+
+impl Hash for Node {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.object.uid().hash(state);
+    }
 }
 
 /// Owners that are known to be gone, beyond which the oldest is forgotten, as in the
@@ -32,7 +60,7 @@ struct Gone {
 /// An owner need not exist: its dependents are remembered under its UID.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Graph {
-    nodes: HashMap<Box<str>, Node>,
+    nodes: HashSet<Node>,
     dependents: HashMap<Box<str>, BTreeSet<Box<str>>>,
     gone: VecDeque<Gone>,
 }
@@ -47,11 +75,11 @@ impl Graph {
         dirty: &mut BTreeSet<Box<str>>,
     ) {
         let object = &change.after;
-        let uid: Box<str> = object.uid().into();
-        let before = self.nodes.remove(&uid);
-        for owner in before.iter().flat_map(|node| &node.owners) {
+        let uid = object.uid();
+        let before = self.nodes.take(uid);
+        for owner in before.iter().flat_map(|node| node.object.owners()) {
             if let Some(dependents) = self.dependents.get_mut(owner) {
-                dependents.remove(&uid);
+                dependents.remove(uid);
                 if dependents.is_empty() {
                     self.dependents.remove(owner);
                 }
@@ -60,30 +88,27 @@ impl Graph {
             dirty.insert(owner.clone());
         }
         if change.removed {
-            dirty.extend(self.dependents(&uid).cloned());
-            if self.dependents.contains_key(&uid) {
+            dirty.extend(self.dependents(uid).cloned());
+            if self.dependents.contains_key(uid) {
                 self.gone.truncate(GONE - 1);
-                let namespace = object.namespace().into();
+                let (uid, namespace) = (uid.into(), object.namespace().into());
                 self.gone.push_front(Gone { uid, namespace });
             }
             return;
         }
-        let owners = object.owners().to_vec();
-        for owner in &owners {
+        for owner in object.owners() {
             self.dependents
                 .entry(owner.clone())
                 .or_default()
-                .insert(uid.clone());
+                .insert(uid.into());
         }
-        if object.is_terminating() || !owners.is_empty() {
-            dirty.insert(uid.clone());
+        if object.is_terminating() || !object.owners().is_empty() {
+            dirty.insert(uid.into());
         }
-        let node = Node {
+        self.nodes.insert(Node {
             table: table.clone(),
-            key: object.key().into(),
-            owners,
-        };
-        self.nodes.insert(uid, node);
+            object: object.clone(),
+        });
     }
 
     /// The object with this UID, if there is one.

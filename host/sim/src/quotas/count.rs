@@ -28,8 +28,8 @@ pub(crate) fn concerns(table: &str, change: &Change, now: SystemTime) -> bool {
         return table == TABLE;
     };
     if table == TABLE {
-        let (before, after) = (before.value(), change.after.value());
-        return is_behind(&after) || before.get("spec") != after.get("spec");
+        let after = change.after.value();
+        return is_behind(&after) || before.value().get("spec") != after.get("spec");
     }
     if !usage::can_change(table) {
         return false;

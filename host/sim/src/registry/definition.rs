@@ -1,6 +1,7 @@
 //! From a CustomResourceDefinition to the resources that it makes served.
 
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use reeve_ssa::Schema;
 use serde_json::{Value, json};
@@ -107,6 +108,7 @@ fn resource(definition: &Value, version: &Value, storage: Option<Arc<Storage>>) 
                 })
             }),
         })),
+        merging: OnceLock::new(),
         table: table.into(),
         group,
         plural,

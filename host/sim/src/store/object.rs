@@ -10,19 +10,26 @@ use crate::conversion::convert;
 use crate::resource::Resource;
 
 /// An object in one version. Never changes; a write makes a new one.
+///
+/// There may be very many, and what is known of each besides its JSON is kept in few
+/// pieces of memory, of which each costs as much again as some of them hold.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Object {
-    key: Box<str>,
     version: u64,
-    uid: Box<str>,
-    api_version: Box<str>,
-    labels: Box<[(Box<str>, Box<str>)]>,
+    /// The key, the UID, the version that it is stored in, and the labels, one behind the
+    /// other: each label as key and value, both with [`END`] behind them, in order.
+    texts: Box<str>,
+    /// Where in `texts` the UID begins, then the version that it is stored in, then labels.
+    starts: [u32; 3],
     terminating: bool,
     owners: Box<[Box<str>]>,
     json: Bytes,
     /// What was written, where it is shown otherwise.
-    written: Option<Bytes>,
+    written: Option<Box<Bytes>>,
 }
+
+/// What no key or value of a label has in it, as nothing that is stored has.
+const END: char = '\0';
 
 impl Object {
     /// The object `value` as written in `version`, which it is stamped with.
@@ -55,17 +62,18 @@ impl Object {
     }
 
     fn parsed(key: &str, version: u64, value: &Value, json: Bytes) -> Self {
-        let text = |pointer| boxed(value.pointer(pointer));
+        let metadata = value.get("metadata").unwrap_or(&Value::Null);
+        let uid = text(metadata.get("uid"));
+        let api_version = text(value.get("apiVersion"));
+        let (texts, starts) = joined([key, uid, api_version], metadata.get("labels"));
         Object {
-            key: key.into(),
             version,
-            uid: text("/metadata/uid"),
-            api_version: text("/apiVersion"),
-            labels: labels(value),
-            terminating: value
-                .pointer("/metadata/deletionTimestamp")
+            texts,
+            starts,
+            terminating: metadata
+                .get("deletionTimestamp")
                 .is_some_and(Value::is_string),
-            owners: owners(value),
+            owners: owners(metadata),
             json,
             written: None,
         }
@@ -73,17 +81,14 @@ impl Object {
 
     /// The same object as `show` shows what was written; none where it is so already.
     pub(super) fn shown(&self, show: impl FnOnce(&mut Value)) -> Option<Self> {
-        let written = self.written.as_ref().unwrap_or(&self.json);
+        let written = self.written.as_deref().unwrap_or(&self.json);
         let mut value = serde_json::from_slice(written).ok()?;
         show(&mut value);
         let json = compact(&value);
         (json != self.json).then(|| Object {
-            written: (json != *written).then(|| written.clone()),
+            written: (json != *written).then(|| Box::new(written.clone())),
             json,
-            key: self.key.clone(),
-            uid: self.uid.clone(),
-            api_version: self.api_version.clone(),
-            labels: self.labels.clone(),
+            texts: self.texts.clone(),
             owners: self.owners.clone(),
             ..*self
         })
@@ -91,7 +96,7 @@ impl Object {
 
     /// The JSON that was written, however it is shown.
     pub(crate) fn written(&self) -> &[u8] {
-        self.written.as_ref().unwrap_or(&self.json)
+        self.written.as_deref().unwrap_or(&self.json)
     }
 
     /// Whether it is shown otherwise than it was written.
@@ -101,13 +106,13 @@ impl Object {
 
     /// An object that differs from this one in its version, its uid and its JSON.
     pub(super) fn made(&self, version: u64, uid: &str, json: Bytes) -> Self {
+        let before = [self.key(), uid, self.api_version()];
+        let (texts, starts) = ends(before.concat() + self.labels(), before);
         Object {
             version,
-            uid: uid.into(),
+            texts,
+            starts,
             json,
-            key: self.key.clone(),
-            api_version: self.api_version.clone(),
-            labels: self.labels.clone(),
             owners: self.owners.clone(),
             written: None,
             terminating: self.terminating,
@@ -116,24 +121,35 @@ impl Object {
 
     /// The same content, stamped with another version.
     pub(crate) fn restamped(&self, version: u64) -> Self {
-        Object::new(&self.key, version, self.value())
+        Object::new(self.key(), version, self.value())
+    }
+
+    /// A part of the texts.
+    fn part(&self, from: u32, to: Option<u32>) -> &str {
+        let to = to.map_or(self.texts.len(), |to| to as usize);
+        self.texts.get(from as usize..to).unwrap_or_default()
+    }
+
+    fn labels(&self) -> &str {
+        self.part(self.starts[2], None)
     }
 
     /// `namespace/name`, or `name`.
     pub(crate) fn key(&self) -> &str {
-        &self.key
+        self.part(0, Some(self.starts[0]))
     }
 
     /// The namespace; empty for an object of the cluster.
     pub(crate) fn namespace(&self) -> &str {
-        self.key
+        self.key()
             .split_once('/')
             .map_or("", |(namespace, _)| namespace)
     }
 
     /// The name.
     pub(crate) fn name(&self) -> &str {
-        self.key.split_once('/').map_or(&self.key, |(_, name)| name)
+        let key = self.key();
+        key.split_once('/').map_or(key, |(_, name)| name)
     }
 
     /// The version of the write that made it so.
@@ -143,7 +159,7 @@ impl Object {
 
     /// `metadata.uid`.
     pub(crate) fn uid(&self) -> &str {
-        &self.uid
+        self.part(self.starts[0], Some(self.starts[1]))
     }
 
     /// Whether it is being deleted.
@@ -158,8 +174,13 @@ impl Object {
 
     /// The value of the label `key`.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
-        self.labels.get(at).map(|(_, value)| &**value)
+        let mut texts = self.labels().split_terminator(END);
+        loop {
+            let (name, value) = (texts.next()?, texts.next()?);
+            if name == key {
+                return Some(value);
+            }
+        }
     }
 
     /// Whether a text is somewhere in its JSON: of what is not, there is no field either.
@@ -181,12 +202,12 @@ impl Object {
 
     /// The version that it is stored in.
     pub(crate) fn api_version(&self) -> &str {
-        &self.api_version
+        self.part(self.starts[1], Some(self.starts[2]))
     }
 
     /// The JSON as served in the version of `resource`.
     pub(crate) fn json(&self, resource: &Resource) -> Bytes {
-        if *self.api_version == *resource.api_version {
+        if *self.api_version() == *resource.api_version {
             return self.json.clone();
         }
         Bytes::from(self.value_as(resource).to_string())
@@ -222,25 +243,38 @@ fn compact(value: &Value) -> Bytes {
     })
 }
 
-fn boxed(value: Option<&Value>) -> Box<str> {
-    value.and_then(Value::as_str).unwrap_or_default().into()
+fn text(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
 }
 
-fn owners(value: &Value) -> Box<[Box<str>]> {
-    let owners = value.pointer("/metadata/ownerReferences");
+fn owners(metadata: &Value) -> Box<[Box<str>]> {
+    let owners = metadata.get("ownerReferences");
     let owners = owners.and_then(Value::as_array).into_iter().flatten();
     let uids = owners.filter_map(|owner| owner["uid"].as_str());
     uids.map(Box::from).collect()
 }
 
-fn labels(value: &Value) -> Box<[(Box<str>, Box<str>)]> {
-    let Some(Value::Object(labels)) = value.pointer("/metadata/labels") else {
-        return Box::default();
-    };
-    let mut pairs: Vec<(Box<str>, Box<str>)> = labels
-        .iter()
-        .map(|(key, value)| (key.as_str().into(), boxed(Some(value))))
-        .collect();
-    pairs.sort_unstable();
-    pairs.into_boxed_slice()
+/// These texts and the labels behind one another, and where all but the first begin.
+fn joined(before: [&str; 3], labels: Option<&Value>) -> (Box<str>, [u32; 3]) {
+    let mut texts = before.concat();
+    // They are in order already.
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    for (key, value) in labels {
+        for part in [key, text(Some(value))] {
+            texts.push_str(part);
+            texts.push(END);
+        }
+    }
+    ends(texts, before)
+}
+
+/// `texts`, which begin with `before`, and where each of these ends. No object is as long
+/// as would not fit.
+fn ends(texts: String, before: [&str; 3]) -> (Box<str>, [u32; 3]) {
+    let mut end = 0;
+    let ends = before.map(|part| {
+        end += part.len();
+        u32::try_from(end).unwrap_or(u32::MAX)
+    });
+    (texts.into_boxed_str(), ends)
 }

@@ -1,6 +1,8 @@
 //! The objects of one resource, and the changes that made them so.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -32,7 +34,7 @@ pub(super) struct Bounds {
 /// One resource: its objects in key order and its recent changes.
 #[derive(Debug)]
 pub(super) struct Table {
-    objects: BTreeMap<Box<str>, Arc<Object>>,
+    objects: BTreeSet<Row>,
     changes: VecDeque<Arc<Change>>,
     /// When each of them was made, in seconds that had passed.
     times: VecDeque<u32>,
@@ -42,6 +44,36 @@ pub(super) struct Table {
     oldest: u64,
     /// The version of the latest change.
     latest: watch::Sender<u64>,
+}
+
+/// An object at its place, which is that of its key.
+#[derive(Debug, Clone)]
+struct Row(Arc<Object>);
+
+impl Borrow<str> for Row {
+    fn borrow(&self) -> &str {
+        self.0.key()
+    }
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Row {}
+
+impl PartialOrd for Row {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Row {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key().cmp(other.0.key())
+    }
 }
 
 /// One write to one object.
@@ -99,7 +131,7 @@ impl Range<'_> {
 impl Table {
     pub(super) fn new(version: u64) -> Self {
         Table {
-            objects: BTreeMap::new(),
+            objects: BTreeSet::new(),
             changes: VecDeque::new(),
             times: VecDeque::new(),
             bytes: 0,
@@ -137,7 +169,7 @@ impl Table {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
-        self.objects.get(key).cloned()
+        self.objects.get(key).map(|row| row.0.clone())
     }
 
     pub(super) fn any(&self, range: &Range<'_>) -> bool {
@@ -152,8 +184,8 @@ impl Table {
         let prefix = range.prefix;
         self.objects
             .range::<str, _>(range.bounds())
-            .take_while(move |(key, _)| key.starts_with(prefix))
-            .map(|(_, object)| object)
+            .map(|row| &row.0)
+            .take_while(move |object| object.key().starts_with(prefix))
     }
 
     /// The objects as they were at `version`: the present ones with the changes
@@ -199,28 +231,28 @@ impl Table {
     }
 
     pub(super) fn put(&mut self, object: Arc<Object>, bounds: &Bounds) -> Arc<Object> {
-        let before = self.objects.insert(object.key().into(), object.clone());
-        self.record(before, object.clone(), false, bounds);
+        let before = self.objects.replace(Row(object.clone()));
+        self.record(before.map(|row| row.0), object.clone(), false, bounds);
         object
     }
 
     pub(super) fn take(&mut self, last: Arc<Object>, bounds: &Bounds) -> Arc<Object> {
-        let before = self.objects.remove(last.key());
-        self.record(before, last.clone(), true, bounds);
+        let before = self.objects.take(last.key());
+        self.record(before.map(|row| row.0), last.clone(), true, bounds);
         last
     }
 
     /// Puts an object in its place, which nobody is told of.
     pub(super) fn place(&mut self, object: Arc<Object>) {
-        self.objects.insert(object.key().into(), object);
+        self.objects.replace(Row(object));
     }
 
     /// Shows the objects that are there otherwise. That is no change of theirs.
     pub(super) fn show(&mut self, show: impl Fn(&mut Value)) {
-        for object in self.objects.values_mut() {
-            if let Some(shown) = object.shown(&show) {
-                *object = Arc::new(shown);
-            }
+        let shown = |row: &Row| row.0.shown(&show).map(|shown| Row(Arc::new(shown)));
+        let all: Vec<Row> = self.objects.iter().filter_map(shown).collect();
+        for row in all {
+            self.objects.replace(row);
         }
     }
 
