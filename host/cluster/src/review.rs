@@ -6,7 +6,7 @@ use crate::resource::Resource;
 use crate::transport::{Call, CallError, TransportError};
 use parking_lot::Mutex;
 use reeve_core::GroupVersionKind;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -127,6 +127,37 @@ impl ReviewCache {
         }
         answers.insert(question, (asked, allowed));
     }
+}
+
+/// A review as it is sent. There are many of them, and they are written without becoming
+/// values first.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    spec: Spec<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec<'a> {
+    resource_attributes: Attributes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<&'a [String]>,
+}
+
+#[derive(Serialize)]
+struct Attributes<'a> {
+    verb: &'a str,
+    group: &'a str,
+    version: &'a str,
+    resource: &'a str,
+    subresource: &'a str,
+    namespace: &'a str,
+    name: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -263,29 +294,33 @@ impl Cluster {
         identity: Option<&Identity>,
         check: &AccessCheck<'_>,
     ) -> Result<bool, ReviewError> {
-        let attributes = json!({
-            "verb": check.verb,
-            "group": check.resource.kind.group,
-            "version": check.resource.kind.version,
-            "resource": check.resource.plural,
-            "subresource": check.subresource.unwrap_or_default(),
-            "namespace": check.namespace.unwrap_or_default(),
-            "name": check.name.unwrap_or_default(),
-        });
-        let mut spec = json!({"resourceAttributes": attributes});
+        let attributes = Attributes {
+            verb: check.verb,
+            group: &check.resource.kind.group,
+            version: &check.resource.kind.version,
+            resource: &check.resource.plural,
+            subresource: check.subresource.unwrap_or_default(),
+            namespace: check.namespace.unwrap_or_default(),
+            name: check.name.unwrap_or_default(),
+        };
         let (kind, path) = match identity {
-            Some(identity) => {
-                spec["user"] = json!(identity.user);
-                spec["groups"] = json!(identity.groups);
-                ("SubjectAccessReview", "subjectaccessreviews")
-            }
+            Some(_) => ("SubjectAccessReview", "subjectaccessreviews"),
             // Every authenticated user may ask this.
             None => ("SelfSubjectAccessReview", "selfsubjectaccessreviews"),
         };
-        let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+        let body = Asked {
+            api_version: "authorization.k8s.io/v1",
+            kind,
+            spec: Spec {
+                resource_attributes: attributes,
+                user: identity.map(|identity| &*identity.user),
+                groups: identity.map(|identity| &*identity.groups),
+            },
+        };
         let path = format!("/apis/authorization.k8s.io/v1/{path}");
         // A question, in spite of its verb.
-        let call = Call::new(http::Method::POST, path).json(&body).unfenced();
+        let call = Call::new(http::Method::POST, path);
+        let call = call.json(&body).unfenced();
         let identity = identity.map_or_else(|| ITSELF.to_owned(), Identity::to_string);
         match self.call(call).await {
             Ok(body) => match serde_json::from_slice::<Review>(&body) {

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use serde::Serialize;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -150,10 +151,9 @@ impl Call {
         self
     }
 
-    pub(crate) fn json(self, body: &serde_json::Value) -> Self {
-        let json = serde_json::to_vec(body);
-        // Which takes twice as long.
-        let json = json.unwrap_or_else(|_| body.to_string().into_bytes());
+    pub(crate) fn json(self, body: &impl Serialize) -> Self {
+        // What has texts for its keys can be written, and nothing else is sent.
+        let json = serde_json::to_vec(body).unwrap_or_default();
         self.body("application/json", json)
     }
 
