@@ -1,5 +1,6 @@
 //! Admission that looks at other objects: the limits of a namespace, service
-//! accounts, priorities, default classes; and what policies say of requests.
+//! accounts, priorities, default classes, the security of pods; and what policies say of
+//! requests.
 //!
 //! What admission adds whatever else there is, the rows of [`crate::kinds`] say
 //! themselves. As in the real server, [`mutate`] comes before an object is checked
@@ -11,6 +12,7 @@ mod limits;
 pub(crate) mod policy;
 mod priority;
 mod runtime;
+pub(crate) mod security;
 pub(crate) mod webhooks;
 
 use serde_json::Value;

@@ -5,11 +5,26 @@ use serde_json::Value;
 
 use super::Writer;
 use crate::admission::policy::{self, Operation, Request};
-use crate::admission::{self, webhooks};
+use crate::admission::{self, security, webhooks};
 use crate::decode::{self, Document};
 use crate::status::ApiError;
 
 impl Writer<'_> {
+    /// Holds what is to be written to what its namespace says that pods may do.
+    ///
+    /// # Errors
+    ///
+    /// What it does not allow.
+    pub(super) fn check_security(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let part = self.part.subresource().unwrap_or_default();
+        let warn = |warning: &str| self.warn(std::iter::once(warning));
+        security::check(self.server, self.resource, part, object, old, warn)
+    }
+
     /// Asks policies and webhooks about what is to be written. What the server does by
     /// itself they are not asked about, nor about parts that are objects of other kinds.
     ///

@@ -232,6 +232,7 @@ impl<'a> Writer<'a> {
         }
         allowed()?;
         admission::validate(self.server, resource, &object, None)?;
+        self.check_security(&object, None)?;
         // Addresses keep nobody waiting while others are asked, who may ask back. They are
         // looked at again afterwards, for somebody may have them by then; then there are
         // others, unless it asks for these.
@@ -421,6 +422,7 @@ impl<'a> Writer<'a> {
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, Some(before))?;
         }
+        self.check_security(&after, Some(before))?;
         if let Some(user) = self.user {
             let part = self.part.subresource();
             access::check_signer(self.server, user, resource, part, &after, before)?;
