@@ -11,6 +11,7 @@ mod library;
 mod made;
 mod meter;
 pub(crate) mod optional;
+pub(crate) mod rights;
 mod scope;
 mod source;
 mod types;

@@ -15,6 +15,7 @@ pub(crate) mod meta;
 pub(crate) mod options;
 pub(crate) mod patch;
 mod scale;
+mod sent;
 mod stamp;
 mod update;
 mod warn;
@@ -91,7 +92,10 @@ pub(crate) async fn dispatch(verb: Verb, call: &Call) -> Result<Answer, ApiError
 
 async fn carry_out(verb: Verb, call: &Call) -> Result<Answer, ApiError> {
     match verb {
-        _ if connect::is_connection(call) => connect::connect(call),
+        _ if connect::is_connection(call) => {
+            call.check_connection()?;
+            connect::connect(call)
+        }
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
         Verb::Watch => list::watch(call).await,

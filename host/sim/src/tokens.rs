@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::admission::policy::Operation;
 use crate::clock::rfc3339;
 use crate::field::{Errors, FieldError, Path, quoted};
 use crate::identity::Identity;
@@ -242,6 +243,7 @@ fn bound_object(call: &Call, request: &Value) -> Result<Option<Bound>, ApiError>
 
 /// Answers a `TokenRequest` for the service account that the path names.
 pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError> {
+    call.change_sent(Operation::Create, TOKEN_REQUEST, &mut request, None)?;
     check_place(call, &request)?;
     let account = call.live()?;
     let seconds = request
@@ -250,6 +252,8 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
     let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
     check_duration(seconds)?;
     let server = &call.server;
+    let asked = filled_in(call, &request, account.uid(), seconds);
+    call.check_sent(Operation::Create, TOKEN_REQUEST, &asked)?;
     let expires = server.clock.now() + Duration::from_secs(seconds.unsigned_abs());
     let token = server.random.token();
     let mut bound = vec![Bound {
@@ -273,9 +277,27 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
             .grant(token.clone(), identity, expires, bound, audiences, now)
             .map_err(|Unkept| ApiError::unkept())?;
     }
+    let mut request = asked;
+    request["spec"]["boundObjectRef"] = request["spec"]["boundObjectRef"].take();
+    request["kind"] = json!("TokenRequest");
+    request["apiVersion"] = json!("authentication.k8s.io/v1");
+    request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
+    Ok(request)
+}
+
+/// A request for a token with what it leaves out, as it is before it is answered.
+fn filled_in(call: &Call, request: &Value, uid: &str, seconds: i64) -> Value {
+    let mut request = request.clone();
     if !request["spec"].is_object() {
         request["spec"] = json!({});
     }
+    let metadata = json!({
+        "name": call.name(),
+        "namespace": call.namespace(),
+        "uid": uid,
+        "creationTimestamp": call.server.clock.timestamp(),
+    });
+    request["metadata"] = metadata;
     if request["spec"]["audiences"]
         .as_array()
         .is_none_or(Vec::is_empty)
@@ -283,17 +305,7 @@ pub(crate) fn request(call: &Call, mut request: Value) -> Result<Value, ApiError
         request["spec"]["audiences"] = json!([AUDIENCE]);
     }
     request["spec"]["expirationSeconds"] = json!(seconds);
-    request["spec"]["boundObjectRef"] = request["spec"]["boundObjectRef"].take();
-    request["kind"] = json!("TokenRequest");
-    request["apiVersion"] = json!("authentication.k8s.io/v1");
-    request["metadata"] = json!({
-        "name": account.name(),
-        "namespace": account.namespace(),
-        "uid": account.uid(),
-        "creationTimestamp": server.clock.timestamp(),
-    });
-    request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
-    Ok(request)
+    request
 }
 
 /// What is known of the holder of a token besides the account: which token it is, and the

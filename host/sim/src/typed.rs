@@ -2,6 +2,10 @@
 //! of a Deployment, the `TokenRequest` of a ServiceAccount; and what both have in
 //! common with those that are.
 
+use std::sync::LazyLock;
+
+use reeve_ssa::{Schema, builtin};
+
 use crate::decode::{self, Decoded, Document};
 use crate::status::ApiError;
 
@@ -37,7 +41,25 @@ pub(crate) const BINDING: Typed<'static> = Typed {
     kind: "Binding",
 };
 
+/// What asks for a pod to go.
+pub(crate) const EVICTION: Typed<'static> = Typed {
+    group: "policy",
+    api_version: "policy/v1",
+    kind: "Eviction",
+};
+
 impl Typed<'_> {
+    /// The version in its group.
+    pub(crate) fn version(&self) -> &str {
+        version_in(self.api_version)
+    }
+
+    /// How its objects merge.
+    pub(crate) fn schema(&self) -> &'static Schema {
+        static UNTYPED: LazyLock<Schema> = LazyLock::new(Schema::untyped);
+        builtin::schema(self.group, self.version(), self.kind).unwrap_or(&UNTYPED)
+    }
+
     /// Reads an object that was sent as one of this type.
     ///
     /// # Errors

@@ -3,27 +3,33 @@
 //!
 //! A policy counts where a binding names it. Both say which requests they are about;
 //! the policy's expressions are evaluated once for each parameter of the binding. What
-//! cannot be evaluated counts as the policy's `failurePolicy` says. Nothing can be asked
-//! about rights (`authorizer`).
+//! cannot be evaluated counts as the policy's `failurePolicy` says.
 
 pub(super) mod matching;
 mod mutating;
 mod params;
 mod validating;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use self::matching::{Equivalent, applies};
+use crate::access;
+use crate::authz::{Access, Attributes};
+use crate::cel::rights::{Asking, Rights, Target};
 use crate::cel::{Outcome, Scope};
+use crate::conversion::convert;
 use crate::identity::Identity;
 use crate::kinds::edit::{items, present, text, text_at};
 use crate::resource::Resource;
 use crate::rest::meta;
 use crate::server::Shared;
 use crate::store::Range;
+use crate::typed::Typed;
 
 pub(crate) use mutating::{has_mutating, mutate};
-pub(crate) use validating::check;
+pub(crate) use validating::{check, has_validating};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -33,6 +39,7 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    Connect,
 }
 
 impl Operation {
@@ -41,14 +48,17 @@ impl Operation {
             Operation::Create => "CREATE",
             Operation::Update => "UPDATE",
             Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
         }
     }
 
-    fn options(self) -> &'static str {
+    /// The kind of what is asked for besides; none where nothing can be.
+    fn options(self) -> Option<&'static str> {
         match self {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
+            Operation::Create => Some("CreateOptions"),
+            Operation::Update => Some("UpdateOptions"),
+            Operation::Delete => Some("DeleteOptions"),
+            Operation::Connect => None,
         }
     }
 }
@@ -56,7 +66,7 @@ impl Operation {
 /// A request as policies see it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
-    pub(crate) server: &'a Shared,
+    pub(crate) server: &'a Arc<Shared>,
     pub(crate) resource: &'a Resource,
     /// Empty for the object itself.
     pub(crate) subresource: &'a str,
@@ -67,21 +77,50 @@ pub(crate) struct Request<'a> {
     /// The object as it is; none when it is made.
     pub(crate) old: Option<&'a Value>,
     pub(crate) dry_run: bool,
+    /// What the object is where it is none of the resource.
+    pub(crate) sent: Option<Sent<'a>>,
+}
+
+/// What is sent to a part of an object that is of a kind of its own: a `Scale`, a `Binding`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent<'a> {
+    pub(crate) typed: Typed<'a>,
+    /// The namespace and the name of the object that it is sent to.
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
 }
 
 impl Request<'_> {
     /// What it is about.
-    pub(super) fn subject(&self) -> &Value {
+    fn subject(&self) -> &Value {
         self.object.or(self.old).unwrap_or(&Value::Null)
+    }
+
+    /// The name of the object.
+    pub(super) fn name(&self) -> &str {
+        match self.sent {
+            Some(sent) => sent.name,
+            None => meta::text(self.subject(), "name"),
+        }
     }
 
     /// The namespace of the object: that of a Namespace is itself.
     fn namespace(&self) -> &str {
-        if self.is_of_namespace() {
-            meta::text(self.subject(), "name")
-        } else {
-            meta::text(self.subject(), "namespace")
+        match self.sent {
+            Some(sent) => sent.namespace,
+            None if self.is_of_namespace() => meta::text(self.subject(), "name"),
+            None => meta::text(self.subject(), "namespace"),
         }
+    }
+
+    /// What was made of the object as `seen`, as what is to be written.
+    pub(super) fn made(&self, seen: &Equivalent<'_>, made: Value) -> Value {
+        if matches!(seen, Equivalent::Sent(..)) {
+            return made;
+        }
+        let mut made = convert(made, self.resource);
+        made["apiVersion"] = self.resource.api_version.as_str().into();
+        made
     }
 
     fn is_of_namespace(&self) -> bool {
@@ -149,6 +188,7 @@ fn failed(expression: &str, why: &str) -> String {
 ///
 /// Why the first cannot be evaluated that cannot be, where none says that they do not.
 pub(super) fn conditions_hold(
+    request: &Request<'_>,
     spec: &Value,
     known: &[(&'static str, Value)],
 ) -> Result<bool, String> {
@@ -158,7 +198,8 @@ pub(super) fn conditions_hold(
         "namespaceObject" => (*name, &nothing),
         name => (name, value),
     });
-    let outside = Scope::new(outside);
+    let mut outside = Scope::new(outside);
+    ask(request, &mut outside);
     let mut fault = None;
     for condition in items(spec, "matchConditions") {
         let expression = text(condition, "expression");
@@ -171,13 +212,47 @@ pub(super) fn conditions_hold(
     fault.map_or(Ok(true), Err)
 }
 
-/// What expressions of a policy may refer to, its variables among them.
-fn scope(spec: &Value, known: &[(&'static str, Value)]) -> Scope {
+/// What expressions of a policy may refer to, its variables among them. They may ask about
+/// rights where there is a request of somebody.
+fn scope(request: Option<&Request<'_>>, spec: &Value, known: &[(&'static str, Value)]) -> Scope {
     let mut scope = Scope::new(known.iter().map(|(name, value)| (*name, value)));
+    if let Some(request) = request {
+        ask(request, &mut scope);
+    }
     for variable in items(spec, "variables") {
         scope.define(text(variable, "name"), text(variable, "expression"));
     }
     scope
+}
+
+/// Lets expressions ask what the caller may do, and others.
+fn ask(request: &Request<'_>, scope: &mut Scope) {
+    let asking = Asking {
+        rights: Arc::new(Roles(request.server.clone())),
+        user: request.user.clone(),
+    };
+    let about = Target {
+        group: request.resource.group.clone(),
+        resource: request.resource.plural.clone(),
+        subresource: request.subresource.to_owned(),
+        namespace: request.namespace().to_owned(),
+        name: request.name().to_owned(),
+    };
+    scope.ask(&asking, about);
+}
+
+/// The roles of a server, as expressions ask about them.
+#[derive(Debug)]
+struct Roles(Arc<Shared>);
+
+impl Rights for Roles {
+    fn of_resource(&self, user: &Identity, asked: &Attributes<'_>) -> Access {
+        access::decide(&self.0, user, asked)
+    }
+
+    fn of_path(&self, user: &Identity, verb: &str, path: &str) -> Access {
+        access::decide_path(&self.0, user, verb, path)
+    }
 }
 
 /// What is known of a request, for one parameter of a policy.
@@ -205,16 +280,20 @@ pub(super) fn known(
         request.server.store.get("namespaces", request.namespace())
     };
     let (resource, seen) = (request.resource, equivalent.resource());
-    let gvk = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let own = Equivalent::own(request);
+    let gvk = |seen: &Equivalent<'_>| {
+        let Typed { group, kind, .. } = seen.typed();
+        json!({"group": group, "version": seen.typed().version(), "kind": kind})
+    };
     let gvr = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let mut asked = json!({
-        "kind": gvk(&seen.group, &seen.version, &seen.kind),
+        "kind": gvk(equivalent),
         "resource": gvr(&seen.group, &seen.version, &seen.plural),
         "subResource": request.subresource,
-        "requestKind": gvk(&resource.group, &resource.version, &resource.kind),
+        "requestKind": gvk(&own),
         "requestResource": gvr(&resource.group, &resource.version, &resource.plural),
         "requestSubResource": request.subresource,
-        "name": meta::text(request.subject(), "name"),
+        "name": request.name(),
         "namespace": request.namespace(),
         "operation": request.operation.name(),
         "userInfo": {
@@ -224,8 +303,10 @@ pub(super) fn known(
             "extra": request.user.extra,
         },
         "dryRun": request.dry_run,
-        "options": {"apiVersion": "meta.k8s.io/v1", "kind": request.operation.options()},
     });
+    if let Some(kind) = request.operation.options() {
+        asked["options"] = json!({"apiVersion": "meta.k8s.io/v1", "kind": kind});
+    }
     // As in JSON, which leaves out what is empty.
     if let Some(fields) = asked.as_object_mut() {
         fields.retain(|_, value| value != "");

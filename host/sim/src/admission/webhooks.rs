@@ -17,9 +17,7 @@ use serde_json::Value;
 use super::no_object;
 use super::policy::matching::{Equivalent, applies};
 use super::policy::{Request, conditions_hold, known};
-use crate::conversion::convert;
 use crate::kinds::edit::{integer, items, present, text};
-use crate::rest::meta;
 use crate::rest::patch::operations;
 use crate::server::Shared;
 use crate::status::ApiError;
@@ -66,16 +64,14 @@ impl Asked<'_> {
         warn: &mut impl FnMut(&str),
     ) -> Result<Option<Answer>, ApiError> {
         let known = known(request, &self.equivalent);
-        match conditions_hold(&self.webhook, &known) {
+        match conditions_hold(request, &self.webhook, &known) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(why) => {
                 if text(&self.webhook, "failurePolicy") == "Ignore" {
                     return Ok(None);
                 }
-                let about = request
-                    .resource
-                    .about(meta::text(request.subject(), "name"));
+                let about = request.resource.about(request.name());
                 return Err(ApiError::forbidden(about, &why));
             }
         }
@@ -186,8 +182,7 @@ pub(crate) fn mutate(
                 if !changed.is_object() {
                     return Err(no_object(&changed));
                 }
-                changed = convert(changed, request.resource);
-                changed["apiVersion"] = request.resource.api_version.as_str().into();
+                changed = request.made(&asked.equivalent, changed);
                 settle(&mut changed)?;
                 if changed != *before {
                     again.append(&mut earlier);

@@ -26,7 +26,7 @@ pub(crate) use self::lists::{ListKind, Lists};
 pub(super) use self::patterns::is_pattern;
 use super::budget::spend;
 use super::types::Type;
-use super::{functions, meter};
+use super::{functions, meter, rights};
 
 /// Functions whose arguments are evaluated only where they are needed, or whose values are
 /// of no type that is named; the evaluator has them right.
@@ -292,6 +292,10 @@ fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
         .or_else(|| versions::own(name, arguments))
         .or_else(|| formats::own(name, arguments))
         .or_else(|| conversions::own(name, arguments))
+        .or_else(|| {
+            let made = rights::called(name, arguments)?;
+            Some(made.map_err(|why| failed(name, why)))
+        })
         .or_else(|| of_types(name, arguments))
         .or_else(|| of_lists(name, arguments))
 }

@@ -7,6 +7,8 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::parser::Expression;
 
+use super::rights;
+
 /// The key of the entry that says what a map was written as.
 pub(super) const NAME: &str = "\0name";
 
@@ -28,7 +30,16 @@ pub(super) fn rewrite(expression: &mut Expression) {
             let target = call.target.as_deref_mut().into_iter();
             target.chain(&mut call.args).for_each(rewrite);
         }
-        Expr::Select(select) => rewrite(&mut select.operand),
+        Expr::Select(select) => match &select.operand.expr {
+            // A variable with a dot in its name.
+            Expr::Ident(of) if of == rights::AUTHORIZER && !select.test => {
+                let name = format!("{of}.{}", select.field);
+                if name == rights::OF_REQUEST {
+                    expression.expr = Expr::Ident(name);
+                }
+            }
+            _ => rewrite(&mut select.operand),
+        },
         Expr::List(list) => list.elements.iter_mut().for_each(rewrite),
         Expr::Map(map) => {
             for entry in &mut map.entries {

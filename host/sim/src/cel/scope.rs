@@ -13,8 +13,9 @@ use kube_cel::cel::{Context, ExecutionError};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::budget::Budget;
+use super::budget::{Budget, Exceeded};
 use super::made;
+use super::rights::{self, Asking, Target};
 use super::words::words;
 
 /// How many expressions are kept read. They are those of policies, of which a cluster
@@ -55,6 +56,14 @@ impl Scope {
             variables: HashMap::new(),
             failed: HashMap::new(),
             budget: RefCell::new(Budget::of_object()),
+        }
+    }
+
+    /// Lets expressions ask about rights: those of whom, and what is meant by the resource
+    /// of the request.
+    pub(crate) fn ask(&mut self, asking: &Asking, about: Target) {
+        for (name, value) in rights::variables(asking, about) {
+            self.context.add_variable_from_value(name, value);
         }
     }
 
@@ -102,7 +111,12 @@ impl Scope {
         let mut budget = self.budget.borrow_mut();
         let evaluated = budget
             .pay(|| Cel::resolve(&read, &self.context))
-            .map_err(|_| "it costs too much to evaluate".to_owned())?;
+            .map_err(|exceeded| match exceeded {
+                Exceeded::Call => "operation cancelled: actual cost limit exceeded".to_owned(),
+                Exceeded::Object => "validation failed due to running out of cost budget, no \
+                                     further validation rules will be run"
+                    .to_owned(),
+            })?;
         evaluated.map_err(|error| match error {
             // Fields of objects may be called as a variable is.
             ExecutionError::NoSuchKey(key) => match self.failed.get(key.as_str()) {

@@ -9,6 +9,9 @@ use crate::admission::{self, security, webhooks};
 use crate::decode::{self, Document};
 use crate::status::ApiError;
 
+/// The part that is seen as something else than the object.
+const SCALE: &str = "scale";
+
 impl Writer<'_> {
     /// Holds what is to be written to what its namespace says that pods may do.
     ///
@@ -37,6 +40,11 @@ impl Writer<'_> {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), ApiError> {
+        if self.part.subresource() == Some(SCALE)
+            && let (Some(object), Some(old)) = (object, old)
+        {
+            return self.ask_about_scale(object, old);
+        }
         let Some(request) = self.request(operation, object, old) else {
             return Ok(());
         };
@@ -133,6 +141,7 @@ impl Writer<'_> {
             object,
             old,
             dry_run: self.dry_run,
+            sent: None,
         })
     }
 }

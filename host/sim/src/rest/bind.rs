@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Call, Writer};
+use crate::admission::policy::Operation;
 use crate::http::response::{self, Answer};
 use crate::kinds::edit::text_at;
 use crate::status::ApiError;
@@ -17,7 +18,8 @@ const ATTEMPTS: usize = 50;
 /// Binds a pod as the `Binding` in the body says: the pod that the path names, or where
 /// it names none the one of the binding's own name.
 pub(super) fn bind(call: &Call) -> Result<Answer, ApiError> {
-    let binding = call.read_as(BINDING)?;
+    let mut binding = call.read_as(BINDING)?;
+    call.change_sent(Operation::Create, BINDING, &mut binding, None)?;
     let name = text_at(&binding, "/metadata/name");
     if call.path.name.is_some() && name != call.name() {
         let why = "name in URL does not match name in Binding object";
@@ -27,6 +29,7 @@ pub(super) fn bind(call: &Call) -> Result<Answer, ApiError> {
     if node.is_empty() {
         return Err(ApiError::bad_request("target.name: Required value"));
     }
+    call.check_sent(Operation::Create, BINDING, &binding)?;
     let uid = text_at(&binding, "/metadata/uid");
     let pods = call.server.registry.find_table(PODS);
     let pods = pods.ok_or_else(ApiError::no_such_resource)?;

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use super::options::{DeleteOptions, Propagation};
 use super::write::{Part, Proposal, UnknownFields, Writer};
 use super::{Call, meta};
+use crate::admission::policy::Operation;
 use crate::http::negotiate;
 use crate::http::response::{self, Answer};
 use crate::kinds::edit::{ensure_object, integer, items, set, text, text_at};
 use crate::selector::LabelSelector;
 use crate::status::{About, ApiError};
 use crate::store::Range;
+use crate::typed::EVICTION;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 /// Who writes the status of budgets here.
@@ -24,12 +26,14 @@ const SOON: u32 = 10;
 
 /// Evicts the pod that the path names.
 pub(super) fn evict(call: &Call) -> Result<Answer, ApiError> {
-    let eviction = negotiate::parse_body(&call.headers, &call.body, "Eviction")?;
+    let mut eviction = negotiate::parse_body(&call.headers, &call.body, EVICTION.kind)?;
+    call.change_sent(Operation::Create, EVICTION, &mut eviction, None)?;
     if text_at(&eviction, "/metadata/name") != call.name() {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Eviction object",
         ));
     }
+    call.check_sent(Operation::Create, EVICTION, &eviction)?;
     let mut options = options(&eviction);
     options.dry_run |= call.query.dry_run();
     let live = call.live()?;
@@ -47,7 +51,11 @@ pub(super) fn evict(call: &Call) -> Result<Answer, ApiError> {
             _ => return Err(ApiError::internal(TOO_MANY)),
         }
     }
-    let writer = call.writer()?;
+    // Nobody is asked about the deletion besides.
+    let writer = Writer {
+        user: None,
+        ..call.writer()?
+    };
     if !options.dry_run {
         let marked = mark(&writer, call, &options)?;
         if options.version.is_some() {

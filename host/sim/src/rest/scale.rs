@@ -1,15 +1,15 @@
 //! The scale subresource: the replicas of an object, seen as a `Scale`.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use http::StatusCode;
 use reeve_ssa::scale::ScaleFields;
-use reeve_ssa::{Apply, FieldSet, ManagedFields, Path as OwnedPath, Schema, Update, builtin};
+use reeve_ssa::{Apply, FieldSet, ManagedFields, Path as OwnedPath, Update};
 use serde_json::{Value, json};
 
 use super::write::Proposal;
 use super::{Call, manage, meta};
+use crate::admission::policy::Operation;
 use crate::field::{Errors, FieldError, Path};
 use crate::http::response::{self, Answer};
 use crate::registry::replicas::{self, dotted};
@@ -189,7 +189,7 @@ pub(super) fn apply(
 ) -> Result<Answer, ApiError> {
     write(call, |before| {
         let applied = reeve_ssa::apply(Apply {
-            schema: schema(),
+            schema: SCALE.schema(),
             versions: &[],
             live: Some(before),
             config,
@@ -218,7 +218,9 @@ fn write(
         let fields = fields(call, &owners);
         let mut scale = before(resource, live)?;
         fields.to_scale(&owners).write_to(&mut scale);
-        let scale = propose(&scale)?;
+        let before = scale;
+        let mut scale = propose(&before)?;
+        call.change_sent(Operation::Update, SCALE, &mut scale, Some(&before))?;
         check(call, &scale, live)?;
         let replicas = scale.pointer("/spec/replicas").cloned();
         let mut object = live.clone();
@@ -307,7 +309,7 @@ fn owned(call: &Call, before: &Value, mut scale: Value) -> Value {
         spec.remove("replicas");
     }
     reeve_ssa::update(Update {
-        schema: schema(),
+        schema: SCALE.schema(),
         versions: &[],
         live: Some(before),
         object: &scale,
@@ -316,12 +318,6 @@ fn owned(call: &Call, before: &Value, mut scale: Value) -> Value {
         now: &call.server.clock.timestamp(),
         reset: &FieldSet::new(),
     })
-}
-
-/// How scales merge.
-fn schema() -> &'static Schema {
-    static UNTYPED: LazyLock<Schema> = LazyLock::new(Schema::untyped);
-    builtin::schema(SCALE.group, "v1", SCALE.kind).unwrap_or(&UNTYPED)
 }
 
 /// Where the object keeps its replicas, in each version that somebody owns fields in.

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use reeve_ssa::Schema;
 use serde_json::Value;
 
 use super::Request;
 use crate::conversion::convert;
 use crate::kinds::edit::{items, present, text};
 use crate::resource::Resource;
-use crate::rest::meta;
 use crate::selector::LabelSelector;
+use crate::typed::Typed;
 
 /// The resource as which a request is seen.
 #[derive(Debug, Clone)]
@@ -18,13 +19,39 @@ pub(in crate::admission) enum Equivalent<'a> {
     Itself(&'a Resource),
     /// The same in another version, which the rules name.
     Other(Arc<Resource>),
+    /// That of the request, to a part of which something of another kind is sent.
+    Sent(&'a Resource, Typed<'a>),
 }
 
-impl Equivalent<'_> {
+impl<'a> Equivalent<'a> {
+    /// As what the request itself came.
+    pub(in crate::admission) fn own(request: &Request<'a>) -> Self {
+        match request.sent {
+            Some(sent) => Equivalent::Sent(request.resource, sent.typed),
+            None => Equivalent::Itself(request.resource),
+        }
+    }
+
     pub(in crate::admission) fn resource(&self) -> &Resource {
         match self {
-            Equivalent::Itself(resource) => resource,
+            Equivalent::Itself(resource) | Equivalent::Sent(resource, _) => resource,
             Equivalent::Other(resource) => resource,
+        }
+    }
+
+    /// The type of the object.
+    pub(in crate::admission) fn typed(&self) -> Typed<'_> {
+        match self {
+            Equivalent::Sent(_, typed) => *typed,
+            _ => self.resource().typed(),
+        }
+    }
+
+    /// How objects of this type merge.
+    pub(in crate::admission) fn schema(&self) -> &Schema {
+        match self {
+            Equivalent::Sent(_, typed) => typed.schema(),
+            _ => self.resource().schema(),
         }
     }
 
@@ -33,13 +60,13 @@ impl Equivalent<'_> {
         let Some(object) = object else {
             return Value::Null;
         };
-        let resource = self.resource();
+        let typed = self.typed();
         let mut object = object.clone();
         if let Equivalent::Other(resource) = self {
             object = convert(object, resource);
         }
-        object["apiVersion"] = resource.api_version.as_str().into();
-        object["kind"] = resource.kind.as_str().into();
+        object["apiVersion"] = typed.api_version.into();
+        object["kind"] = typed.kind.into();
         object
     }
 }
@@ -58,7 +85,7 @@ pub(in crate::admission) fn applies<'a>(
         return None;
     }
     if present(criteria, "resourceRules").is_none() {
-        return Some(Equivalent::Itself(request.resource));
+        return Some(Equivalent::own(request));
     }
     by_rules(request, criteria, "resourceRules", exact)
 }
@@ -107,7 +134,7 @@ fn by_rules<'a>(
     field: &str,
     exact: bool,
 ) -> Option<Equivalent<'a>> {
-    let name = meta::text(request.subject(), "name");
+    let name = request.name();
     let named = |rule: &Value| {
         present(rule, "resourceNames").is_none()
             || items(rule, "resourceNames").any(|given| given == name)
@@ -117,15 +144,19 @@ fn by_rules<'a>(
     };
     let own = request.resource;
     if names(own) {
-        return Some(Equivalent::Itself(own));
+        return Some(Equivalent::own(request));
     }
     if exact {
         return None;
     }
     let mut others = request.server.registry.all().into_iter();
     let is_same = |other: &Resource| other.table == own.table && other.version != own.version;
-    let found = others.find(|other| is_same(other) && names(other));
-    found.map(Equivalent::Other)
+    let found = others.find(|other| is_same(other) && names(other))?;
+    Some(match request.sent {
+        // It is of the same kind, to whatever version it is sent.
+        Some(_) => Equivalent::own(request),
+        None => Equivalent::Other(found),
+    })
 }
 
 fn matches(request: &Request<'_>, rule: &Value, seen: &Resource) -> bool {

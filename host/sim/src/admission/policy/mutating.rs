@@ -12,13 +12,13 @@ use super::matching::Equivalent;
 use super::params::{Unusable, params};
 use super::{Request, Sort, conditions_hold, each_bound, failed, known_with, scope};
 use crate::admission::no_object;
-use crate::conversion::convert;
 use crate::kinds::edit::{items, text, text_at};
 use crate::rest::meta;
 use crate::rest::patch::operations;
 use crate::server::Shared;
 use crate::status::{About, ApiError};
 use crate::store::Range;
+use crate::typed::SCALE;
 
 const SORT: Sort = Sort {
     policies: "mutatingadmissionpolicies.admissionregistration.k8s.io",
@@ -107,7 +107,7 @@ pub(crate) fn mutate(
 
 fn refusal(request: &Request<'_>, refused: &Refused) -> ApiError {
     let about = About {
-        name: meta::text(request.subject(), "name"),
+        name: request.name(),
         ..request.resource.about("")
     };
     let Refused { by, reason, why } = refused;
@@ -167,14 +167,14 @@ fn invoke(
         };
         known_with(&request, equivalent, spec, param)
     };
-    match conditions_hold(spec, &known(object)) {
+    match conditions_hold(request, spec, &known(object)) {
         Ok(true) => {}
         Ok(false) => return Ok(Ok(())),
         Err(why) => return Ok(Err(why)),
     }
     let mut fault = Ok(());
     for mutation in items(spec, "mutations") {
-        let scope = scope(spec, &known(object));
+        let scope = scope(Some(request), spec, &known(object));
         let made = |field: &str| {
             let expression = text_at(mutation, &format!("/{field}/expression"));
             let made = scope.json(expression);
@@ -195,8 +195,7 @@ fn invoke(
             Ok(changed) if changed == seen => {}
             Ok(changed) if !changed.is_object() => return Err(no_object(&changed)),
             Ok(changed) => {
-                let mut changed = convert(changed, request.resource);
-                changed["apiVersion"] = request.resource.api_version.as_str().into();
+                let mut changed = request.made(equivalent, changed);
                 settle(&mut changed)?;
                 *object = changed;
             }
@@ -208,15 +207,26 @@ fn invoke(
 
 /// An object with what a policy applies to it.
 fn applied(equivalent: &Equivalent<'_>, object: &Value, mut made: Value) -> Result<Value, String> {
-    let resource = equivalent.resource();
+    let typed = equivalent.typed();
     if !made.is_object() {
         return Err("unsupported return type from ApplyConfiguration expression".to_owned());
     }
-    made["apiVersion"] = resource.api_version.as_str().into();
-    made["kind"] = resource.kind.as_str().into();
-    let schema = resource.schema();
     let refused =
         |what: &str, why: &dyn std::fmt::Display| format!("error applying patch: {what}: {why}");
+    if typed.kind == SCALE.kind && typed.group == SCALE.group {
+        // The real server looks for it among the types of the group of what is scaled.
+        let why = format!(
+            "no corresponding type for {}, Kind={}",
+            typed.api_version, typed.kind
+        );
+        return Err(refused(
+            "failed to convert patch object to typed object",
+            &why,
+        ));
+    }
+    made["apiVersion"] = typed.api_version.into();
+    made["kind"] = typed.kind.into();
+    let schema = equivalent.schema();
     reeve_ssa::typed::validate(schema, &made, reeve_ssa::typed::Duplicates::Refused)
         .map_err(|why| refused("failed to convert patch object to typed object", &why))?;
     let atomics = reeve_ssa::typed::atomics(schema, &made);

@@ -7,15 +7,22 @@ use serde_json::Value;
 use super::matching::Equivalent;
 use super::params::{Unusable, params};
 use super::{Request, Sort, conditions_hold, each_bound, failed, known_with, scope};
-use crate::cel::{Outcome, Scope};
+use crate::cel::Outcome;
 use crate::kinds::edit::{items, text};
 use crate::rest::meta;
+use crate::server::Shared;
 use crate::status::{About, ApiError};
+use crate::store::Range;
 
 const SORT: Sort = Sort {
     policies: "validatingadmissionpolicies.admissionregistration.k8s.io",
     bindings: "validatingadmissionpolicybindings.admissionregistration.k8s.io",
 };
+/// Whether there are policies that requests are held to.
+pub(crate) fn has_validating(server: &Shared) -> bool {
+    server.store.any(SORT.bindings, &Range::default())
+}
+
 /// The longest message that an expression makes, in bytes.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 /// Why a request is refused where its policy does not say.
@@ -122,7 +129,7 @@ fn hold(
 
 fn refusal(request: &Request<'_>, denied: &Denied) -> ApiError {
     let about = About {
-        name: meta::text(request.subject(), "name"),
+        name: request.name(),
         ..request.resource.about("")
     };
     let why = format!("{} denied request: {}", denied.by, denied.message);
@@ -141,12 +148,12 @@ fn judge(
         message,
     };
     let known = known_with(request, equivalent, spec, param);
-    match conditions_hold(spec, &known) {
+    match conditions_hold(request, spec, &known) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
         Err(why) => return vec![fault(why)],
     }
-    let scope = scope(spec, &known);
+    let scope = scope(Some(request), spec, &known);
     let verdict = |validation: &Value| {
         let expression = text(validation, "expression");
         match scope.evaluate(expression) {
@@ -158,7 +165,7 @@ fn judge(
                     "RequestEntityTooLarge" => "RequestEntityTooLarge",
                     _ => INVALID,
                 }),
-                message: message(&scope, validation),
+                message: message(spec, &known, validation),
             }),
             Err(why) => Some(fault(failed(expression, &why))),
         }
@@ -167,10 +174,11 @@ fn judge(
 }
 
 /// What a validation that does not hold says.
-fn message(scope: &Scope, validation: &Value) -> String {
+fn message(spec: &Value, known: &[(&'static str, Value)], validation: &Value) -> String {
     let made = match text(validation, "messageExpression") {
         "" => None,
-        expression => scope.evaluate(expression).ok(),
+        // What is said does not ask about rights, not by way of variables either.
+        expression => scope(None, spec, known).evaluate(expression).ok(),
     };
     if let Some(Outcome::Text(made)) = made {
         let made = made.trim();

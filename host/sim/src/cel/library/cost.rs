@@ -9,6 +9,9 @@ const PER_UNIT: u64 = 10;
 /// And a pattern for so many of its own.
 const PER_UNIT_OF_PATTERN: u64 = 4;
 
+/// Asking about a right costs so much that an expression does it twice at most.
+const CHECK: u64 = 350_000;
+
 /// What a function costs that is called with these, before its result is known.
 pub(super) fn before(name: &str, arguments: &[Value]) -> u64 {
     let size = |index: usize| arguments.get(index).map_or(1, size);
@@ -34,6 +37,7 @@ pub(super) fn before(name: &str, arguments: &[Value]) -> u64 {
             _ => 1,
         },
         "join" => 0,
+        "check" => CHECK,
         _ => 1,
     }
 }
