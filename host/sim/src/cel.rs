@@ -8,6 +8,7 @@ mod estimate;
 mod facts;
 mod functions;
 mod library;
+mod macros;
 mod made;
 mod meter;
 pub(crate) mod optional;
@@ -82,7 +83,11 @@ fn parse_here(text: &str) -> Result<Expression, String> {
 /// Makes an expression, which was checked, one that can be evaluated with the functions
 /// of [`context`] and is paid for from a [`Budget`].
 pub(crate) fn make_ready(expression: &mut Expression) {
+    if let Some(written) = macros::written_out(expression) {
+        *expression = written;
+    }
     meter::metered(expression);
+    macros::paired(expression);
 }
 
 /// Expressions that nest deeper are read and evaluated where there is more of a stack.
@@ -131,7 +136,19 @@ pub(crate) fn checked(
     text: &str,
     environment: &Environment,
 ) -> Result<(Type, Facts), String> {
-    check::check(expression, environment).map_err(|faults| source::shown(text, &faults))
+    let misused = macros::misused(&mut expression.clone());
+    if !misused.is_empty() {
+        return Err(source::shown(text, &misused));
+    }
+    let check = |expression: &Expression| {
+        let checked = check::check(expression, environment);
+        checked.map_err(|faults| source::shown(text, &faults))
+    };
+    let (ty, facts) = check(expression)?;
+    Ok(match macros::written_in_place(expression) {
+        Some(written) => (check(&written)?.0, facts),
+        None => (ty, facts),
+    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use self::known::{named_type, of_literal, qualified, shifted};
 use super::facts::Facts;
 use super::functions::{self, Overload};
 use super::library;
+use super::macros;
 use super::made;
 use super::source::Fault;
 use super::types::{Bindings, Type};
@@ -70,19 +71,6 @@ pub(super) fn check(
         Ok((ty, checker.facts.settled(&checker.bindings)))
     }
 }
-
-/// Macros over two variables and the like, which the parser does not know: what is in
-/// them is not looked at.
-const UNKNOWN_MACROS: [(&str, usize); 8] = [
-    ("all", 3),
-    ("exists", 3),
-    ("existsOne", 3),
-    ("exists_one", 3),
-    ("transformList", 3),
-    ("transformMap", 3),
-    ("transformMapEntry", 3),
-    ("sortBy", 2),
-];
 
 /// The function that only those know that make objects.
 const ESCAPE: &str = "jsonpatch.escapeKey";
@@ -246,7 +234,7 @@ impl Checker<'_> {
         }
         let macro_like = (call.func_name.as_str(), call.args.len());
         if let Some(target) = &call.target
-            && UNKNOWN_MACROS
+            && macros::KNOWN
                 .iter()
                 .any(|(name, least)| *name == macro_like.0 && *least <= macro_like.1)
         {

@@ -4,7 +4,6 @@
 
 mod calls;
 mod extent;
-mod macros;
 mod range;
 mod standard;
 mod trail;
@@ -42,7 +41,7 @@ pub(crate) fn cost(
     variables: &Extent,
 ) -> u64 {
     let estimated = || {
-        if let Some(written) = macros::written_out(expression)
+        if let Some(written) = super::macros::written_out(expression)
             && let Ok((_, facts)) = check::check(&written, environment)
         {
             return Estimate::new(&facts, variables).cost(&written).most;

@@ -6,6 +6,7 @@ mod conversions;
 mod cost;
 mod formats;
 mod lists;
+mod macros;
 mod patterns;
 mod texts;
 mod times;
@@ -84,6 +85,12 @@ pub(crate) fn context() -> Context<'static> {
         });
         context.add_function(name, function);
     }
+    let pairs: Function = Box::new(|call| macros::pairs(&arguments(call)?));
+    context.add_function(super::macros::PAIRS, pairs);
+    let inserted: Function = Box::new(|call| macros::inserted(&arguments(call)?));
+    context.add_function(super::macros::INSERT, inserted);
+    let sorted: Function = Box::new(|call| macros::sorted(&arguments(call)?));
+    context.add_function(super::macros::SORT, sorted);
     let negated: Function = Box::new(|call| {
         let arguments = arguments(call)?;
         pay(1)?;
@@ -145,6 +152,7 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
 /// Whether a function is one of these, and counts what it costs.
 pub(super) fn has(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !name.contains('@')
         && !NATIVE.contains(&name)
         && functions::named(name).is_some()
 }
