@@ -141,6 +141,24 @@ impl Resource {
         }
     }
 
+    /// Whether an object, as it was sent, has a map twice of which the client gave one.
+    pub(crate) fn shares(&self, object: &Value) -> bool {
+        matches!(&self.nature, Nature::Builtin(kind) if kind.shares(object))
+    }
+
+    /// Has both places of a map show what was added in one of them.
+    pub(crate) fn share(&self, object: &mut Value) {
+        if let Nature::Builtin(kind) = &self.nature {
+            kind.share(object);
+        }
+    }
+
+    /// Sets what is only set when a new object is read from where it is stored. Whether
+    /// anything was: it is stored by the next write of the object.
+    pub(crate) fn fill_late(&self, object: &mut Value) -> bool {
+        matches!(&self.nature, Nature::Builtin(kind) if kind.fill_late(object))
+    }
+
     /// Brings an object into the form that comes back from the store: the encoding
     /// of most built-in kinds there does not tell an empty list from none, and custom
     /// resources are kept in one version.

@@ -35,6 +35,9 @@ pub(crate) struct Decoded {
     /// Where lists or maps came empty and were left out for that: dotted paths, without
     /// places in lists.
     pub(crate) hollow: BTreeSet<String>,
+    /// Where null stands for bytes in a map: its field, and the key. There they are as many
+    /// as in an empty text, and are stored otherwise all the same.
+    pub(crate) blank: Vec<(String, String)>,
     /// The whole as a patch made it, where a refusal of its fields is to show it.
     pub(crate) shown: Option<Box<str>>,
 }

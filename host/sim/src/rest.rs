@@ -9,6 +9,7 @@ pub(crate) mod delete;
 mod delete_collection;
 mod evict;
 mod get;
+mod kept;
 pub(crate) mod list;
 pub(crate) mod manage;
 pub(crate) mod meta;

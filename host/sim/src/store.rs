@@ -235,9 +235,20 @@ impl Store {
         key: &str,
         value: Value,
     ) -> Result<Arc<Object>, Refused> {
+        self.create_as(table, key, value, false)
+    }
+
+    /// As [`Store::create`], of an object that may be [`Object::unsettled`].
+    pub(crate) fn create_as(
+        &self,
+        table: &TableName,
+        key: &str,
+        value: Value,
+        unsettled: bool,
+    ) -> Result<Arc<Object>, Refused> {
         self.write(table, key, |present, version| match present {
             Some(_) => Err(Refused::Exists),
-            None => Ok(Some(Object::new(key, version, value))),
+            None => Ok(Some(Object::new(key, version, value).unsettled(unsettled))),
         })
     }
 
@@ -263,10 +274,22 @@ impl Store {
         expected: u64,
         value: Value,
     ) -> Result<Arc<Object>, Refused> {
+        self.replace_as(table, key, expected, value, false)
+    }
+
+    /// As [`Store::replace`], by an object that may be [`Object::unsettled`].
+    pub(crate) fn replace_as(
+        &self,
+        table: &TableName,
+        key: &str,
+        expected: u64,
+        value: Value,
+        unsettled: bool,
+    ) -> Result<Arc<Object>, Refused> {
         self.write(table, key, |present, version| match present {
             None => Err(Refused::Missing),
             Some(object) if object.version() != expected => Err(Refused::Changed),
-            Some(_) => Ok(Some(Object::new(key, version, value))),
+            Some(_) => Ok(Some(Object::new(key, version, value).unsettled(unsettled))),
         })
     }
 
@@ -455,7 +478,7 @@ mod tests {
         let shown = store.get("as", "x").unwrap();
         assert_eq!(shown.version(), 2);
         assert_eq!(shown.value()["y"], true);
-        assert!(shown.is_shown_otherwise());
+        assert!(!shown.is_settled());
         // Each time it is made of what was written.
         store.show("as", |object| drop(object["x"].take()));
         let shown = store.get("as", "x").unwrap().value();
@@ -463,7 +486,7 @@ mod tests {
         store.show("as", |_| {});
         let shown = store.get("as", "x").unwrap();
         assert_eq!(shown.value()["x"], 1);
-        assert!(!shown.is_shown_otherwise());
+        assert!(shown.is_settled());
         assert_eq!(store.changes("as", 2).unwrap().1.len(), 0);
     }
 

@@ -22,6 +22,7 @@ pub(super) fn decode(ty: Type, document: Document) -> Result<Decoded, String> {
             object: object.unwrap_or_else(|| json!({})),
             complaints: decoder.complaints,
             hollow: decoder.hollow,
+            blank: decoder.blank,
             shown: None,
         }),
     }
@@ -35,6 +36,7 @@ struct Decoder {
     fields: Vec<&'static str>,
     complaints: Vec<String>,
     hollow: BTreeSet<String>,
+    blank: Vec<(String, String)>,
     /// The first value of a wrong type; the rest is read all the same.
     failure: Option<String>,
 }
@@ -128,6 +130,9 @@ impl Decoder {
             let here = Place::Field(&place, &name);
             if map.contains_key(&name) {
                 complain(&mut self.complaints, "duplicate", here);
+            }
+            if document == Document::Null && matches!(item.shape(), Shape::Bytes) {
+                self.blank.push((self.fields.join("."), name.clone()));
             }
             let value = self.value(item, document, here);
             map.insert(name, value.unwrap_or_else(|| zero(item)));

@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Kind] = &[
     .categories(CATEGORIES)
     .subresources(&[Subresource::STATUS])
     .status("{}")
-    .status_keeps(METADATA_OF_CLIENTS)
+    .status_keeps(&METADATA_OF_CLIENTS)
     .generation_of_spec()
     .defaulted(default_policy)
     .validated(policies::validate)

@@ -12,7 +12,7 @@ use super::pod::{default_template, pod_atomic_quantities, pod_quantities};
 use super::pod_validation::{
     supported, validate_always_restarted, validate_counts, validate_template,
 };
-use super::row::{GenerationRule, Kind};
+use super::row::{GenerationRule, Kind, UpdateOrder};
 use super::verbs::{Scale, Subresource};
 use super::{claim, edit, quantities, selectors, statuses, strategy};
 use crate::field::{Errors, FieldError, Path};
@@ -60,7 +60,8 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(default_daemon_set)
         .prepared(|_| {}, update_daemon_set)
         .validated(validate_daemon_set)
-        .update_validated(validate_selector_kept),
+        .update_validated(validate_selector_kept)
+        .update_order(UpdateOrder::ChangeFirst),
     Kind::namespaced(V1, "Deployment", "deployments")
         .status_keeps(&["labels"])
         .status_validated(statuses::validate_deployment)

@@ -52,6 +52,7 @@ pub(super) const ROWS: &[Kind] = &[
         .atomic_quantities(pod_atomic_quantities!("spec.template.spec."))
         .gated(pod_gated!("spec.template.spec."))
         .defaulted(default_job)
+        .filled_late(("/metadata/labels", "/spec/template/metadata/labels"))
         .prepared(generate_selector, |_, _| {})
         .validated(validate_job)
         .update_validated(validate_job_update)
@@ -154,7 +155,6 @@ fn generate_selector(job: &mut Value) {
     {
         keep_or_set(selector, labels[0].0, &uid);
     }
-    default_labels(job);
 }
 
 /// What a client has given instead is refused later.
@@ -480,6 +480,32 @@ mod tests {
         let labels = &job["spec"]["template"]["metadata"]["labels"];
         assert_eq!(labels["job-name"], "a");
         assert_eq!(labels.as_object().map(serde_json::Map::len), Some(4));
-        assert_eq!(&job["metadata"]["labels"], labels);
+        assert_eq!(job["metadata"].get("labels"), None);
+    }
+
+    #[test]
+    fn a_job_without_labels_has_those_of_its_pods_when_it_is_read() {
+        let kind = ROWS.iter().find(|row| row.kind == "Job").unwrap();
+        let made = |metadata: Value, template: Value| {
+            let mut job =
+                json!({"metadata": metadata, "spec": {"template": {"metadata": template}}});
+            job["metadata"]["name"] = json!("a");
+            job["metadata"]["uid"] = json!("u");
+            let shares = kind.shares(&job);
+            kind.default(&mut job);
+            kind.prepare_create(&mut job);
+            if shares {
+                kind.share(&mut job);
+            }
+            let filled = kind.fill_late(&mut job);
+            let labels = &job["metadata"]["labels"];
+            let is_same = *labels == job["spec"]["template"]["metadata"]["labels"];
+            (filled, is_same, labels.as_object().map(Map::len))
+        };
+        let own = json!({"labels": {"x": "y"}});
+        assert_eq!(made(json!({}), json!({})), (true, true, Some(4)));
+        assert_eq!(made(json!({}), own.clone()), (false, true, Some(5)));
+        assert_eq!(made(own.clone(), json!({})), (false, false, Some(1)));
+        assert_eq!(made(own.clone(), own), (false, false, Some(1)));
     }
 }

@@ -26,6 +26,19 @@ pub(super) fn default(claim: &mut Value) {
     }
 }
 
+/// As [`default`], of a claim and not of a template for one.
+pub(super) fn default_whole(claim: &mut Value) {
+    default(claim);
+    default_phase(claim, "Pending");
+}
+
+/// An object that has come to no phase is in the first one.
+pub(super) fn default_phase(object: &mut Value, first: &str) {
+    if let Some(status) = ensure_object(object, "status") {
+        default_to(status, "phase", first);
+    }
+}
+
 /// Brings the two fields for the source of a claim's data in step. What the older one
 /// cannot be is dropped, and what the newer one has from another namespace.
 pub(super) fn prepare(claim: &mut Value, old: Option<&Value>) {

@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Kind] = &[
         "APIService",
         "apiservices",
     )
-    .status_keeps(METADATA_OF_CLIENTS)
+    .status_keeps(&METADATA_OF_CLIENTS)
     .categories(CATEGORIES)
     .subresources(STATUS)
     .status("{}")
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Kind] = &[
                 default_to(spec, "matchingPrecedence", 1000);
             }
         })
-        .status_keeps(METADATA_OF_CLIENTS)
+        .status_keeps(&METADATA_OF_CLIENTS)
         .subresources(STATUS)
         .generation_of_spec()
         .status("{}"),
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Kind] = &[
         "prioritylevelconfigurations",
     )
     .defaulted(default_level)
-    .status_keeps(METADATA_OF_CLIENTS)
+    .status_keeps(&METADATA_OF_CLIENTS)
     .subresources(STATUS)
     .generation_of_spec()
     .status("{}"),
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Kind] = &[
             "status.allocation.devices.results[].consumedCapacity{}",
         ])
         .defaulted(|claim| default_devices(claim.pointer_mut("/spec/devices")))
-        .status_keeps(METADATA_OF_CLIENTS)
+        .status_keeps(&METADATA_OF_CLIENTS)
         .subresources(STATUS)
         .status("{}"),
     Kind::namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates")

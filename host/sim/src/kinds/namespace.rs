@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::claim;
 use super::edit::{ensure_object, items, set, text_at};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
@@ -20,6 +21,7 @@ pub(super) fn default(namespace: &mut Value) {
     {
         set(labels, NAME_LABEL, name);
     }
+    claim::default_phase(namespace, "Active");
 }
 
 pub(super) fn prepare_create(namespace: &mut Value) {

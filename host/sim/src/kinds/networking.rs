@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Kind] = &[
         .defaulted(default_policy)
         .validated(validate_policy),
     Kind::cluster(V1, "ServiceCIDR", "servicecidrs")
-        .status_keeps(METADATA_OF_CLIENTS)
+        .status_keeps(&METADATA_OF_CLIENTS)
         .subresources(STATUS)
         .status("{}"),
 ];

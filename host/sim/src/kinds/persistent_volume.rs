@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::claim;
 use super::edit::{
     as_printed, copy, default_to, ensure_object, entries, items, items_mut, present, remove, set,
     text,
@@ -34,6 +35,7 @@ const NOT_SOURCES: &[&str] = &[
 ];
 
 pub(super) fn default_volume(volume: &mut Value) {
+    claim::default_phase(volume, "Pending");
     if let Some(spec) = ensure_object(volume, "spec") {
         default_to(spec, "persistentVolumeReclaimPolicy", "Retain");
         default_to(spec, "volumeMode", "Filesystem");

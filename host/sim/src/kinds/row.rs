@@ -1,12 +1,12 @@
 //! A row of the table of kinds, and what the server does with its objects.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::edit;
 use super::encoding;
 use super::gated;
+use super::hollow::Hollow;
+use super::late::Late;
 use super::meta::{self, ObjectMetaRules};
 use super::quantities::{self, DecodeError};
 use super::stored::Stored;
@@ -44,8 +44,8 @@ pub(super) enum UpdateOrder {
 }
 
 /// What of the metadata somebody else than a controller writes.
-pub(super) const METADATA_OF_CLIENTS: &[&str] =
-    &["labels", "annotations", "finalizers", "ownerReferences"];
+pub(crate) const METADATA_OF_CLIENTS: [&str; 4] =
+    ["labels", "annotations", "finalizers", "ownerReferences"];
 
 /// Sets what was left out, on the object as decoded.
 pub(super) type Default = fn(&mut Value);
@@ -122,19 +122,11 @@ pub struct Kind {
     validate_status: ValidateUpdate,
     status_keeps: &'static [&'static str],
     gated: &'static [&'static str],
-    hollow: Hollow,
+    pub(super) hollow: Hollow,
+    pub(super) late: Late,
     prepare_part: RestorePart,
     /// None where a change by any path is a change of the whole.
     validate_part: Option<ValidatePart>,
-}
-
-/// Where a kind tells an empty list from none.
-#[derive(Debug, Clone, Copy)]
-struct Hollow {
-    /// The field; empty where there is none.
-    field: &'static str,
-    /// Paths in it that are not left empty, but filled in.
-    filled: &'static [&'static str],
 }
 
 static ONLY_METADATA: FieldLabels = FieldLabels::METADATA;
@@ -184,10 +176,8 @@ impl Kind {
             validate_status: |_, _, _| {},
             status_keeps: &[],
             gated: &[],
-            hollow: Hollow {
-                field: "",
-                filled: &[],
-            },
+            hollow: Hollow::NOWHERE,
+            late: Late::NOTHING,
             prepare_part: |_, _, _| {},
             validate_part: None,
         }
@@ -352,18 +342,6 @@ impl Kind {
         self
     }
 
-    /// In this field, an empty list is another one than none until it is stored: who
-    /// writes one changes the generation, each time. At the paths `filled` it gets
-    /// defaults before.
-    pub(super) const fn hollow(
-        mut self,
-        field: &'static str,
-        filled: &'static [&'static str],
-    ) -> Self {
-        self.hollow = Hollow { field, filled };
-        self
-    }
-
     /// A status that clients write only through its subresource; `initial` is
     /// that of a new object, as JSON.
     pub(super) const fn status(mut self, initial: &'static str) -> Self {
@@ -524,11 +502,6 @@ impl Kind {
         differ(&amounts(object), &amounts(old))
     }
 
-    /// Whether empty lists or maps in what is sent make a difference.
-    pub fn minds_hollow(&self) -> bool {
-        !self.hollow.field.is_empty()
-    }
-
     /// The stored object as an update is compared with it, where that is another one.
     pub fn as_compared(&self, live: &Value) -> Option<Value> {
         if self.restless_quantities.is_empty() {
@@ -539,20 +512,6 @@ impl Kind {
             quantities::unsettle(&mut compared, path);
         }
         Some(compared)
-    }
-
-    /// Counts the generation for lists and maps that came empty, at the paths `hollow`,
-    /// where the kind takes that for a change.
-    pub fn count_hollow(&self, object: &mut Value, old: &Value, hollow: &BTreeSet<String>) {
-        let Hollow { field, filled } = self.hollow;
-        let counts = |path: &String| {
-            path.split('.').next() == Some(field) && !filled.contains(&path.as_str())
-        };
-        if !self.minds_hollow() || !hollow.iter().any(counts) {
-            return;
-        }
-        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64);
-        set_generation(object, generation.unwrap_or_default() + 1);
     }
 
     /// Puts back everything that a write of the status cannot change.
@@ -687,7 +646,7 @@ fn at<'a>(object: &'a Value, dotted: &str) -> Option<&'a Value> {
     (!empty).then_some(value)
 }
 
-fn set_generation(object: &mut Value, generation: i64) {
+pub(super) fn set_generation(object: &mut Value, generation: i64) {
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         meta.insert("generation".to_owned(), json!(generation));
     }

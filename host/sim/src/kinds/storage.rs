@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Kind] = &[
         .conditional()
         .returned_when_deleted()
         .subresources(&[Subresource::STATUS])
-        .status_keeps(METADATA_OF_CLIENTS)
+        .status_keeps(&METADATA_OF_CLIENTS)
         .status(r#"{"attached":false}"#)
         .quantities(&["spec.source.inlineVolumeSpec.capacity.*"])
         .validated(validate_attachment)

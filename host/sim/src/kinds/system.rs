@@ -72,6 +72,7 @@ pub(super) const ROWS: &[Kind] = &[
         ])
         .status(r#"{"phase":"Active"}"#)
         .defaulted(namespace::default)
+        .filled_late(("", ""))
         .prepared(namespace::prepare_create, namespace::prepare_update)
         .validated(namespace::validate)
         .status_validated(namespace::validate_status),
@@ -94,14 +95,15 @@ pub(super) const ROWS: &[Kind] = &[
         .returned_when_deleted()
         .short(&["pvc"])
         .subresources(STATUS)
-        .status(r#"{"phase":"Pending"}"#)
+        .status("{}")
         .quantities(&[
             "spec.resources.requests.*",
             "spec.resources.limits.*",
             "status.capacity.*",
             "status.allocatedResources.*",
         ])
-        .defaulted(claim::default)
+        .defaulted(claim::default_whole)
+        .filled_late(("", ""))
         .admitted(claim::admit)
         .prepared(
             |given| claim::prepare(given, None),
@@ -118,6 +120,7 @@ pub(super) const ROWS: &[Kind] = &[
         .status(r#"{"phase":"Pending"}"#)
         .quantities(&["spec.capacity.*"])
         .defaulted(persistent_volume::default_volume)
+        .filled_late(("", ""))
         .admitted(persistent_volume::admit_volume)
         .validated(persistent_volume::validate_volume)
         .update_validated(persistent_volume::validate_volume_update),

@@ -111,6 +111,7 @@ fn created(group: &str, version: &str, kind: &str, mut object: Value) -> Result<
     kind.settle(&mut object).map_err(|e| e.to_string())?;
     kind.admit(&mut object);
     kind.prepare_create(&mut object);
+    kind.fill_late(&mut object);
     let once = object.clone();
     kind.default(&mut object);
     assert_eq!(object, once, "defaulting twice changes nothing");

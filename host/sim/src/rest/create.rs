@@ -48,6 +48,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         mut object,
         complaints,
         hollow,
+        blank,
         ..
     } = call.read()?;
     if resource.namespaced && call.namespace().is_empty() {
@@ -59,6 +60,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         owned: false,
         complaints,
         hollow,
+        blank,
         ..Proposal::default()
     };
     let written = call.writer()?.create(call.namespace(), proposal)?;

@@ -14,6 +14,7 @@ use crate::resource::{Nature, Resource};
 use crate::status::{About, ApiError};
 use crate::store::{Object, Refused};
 
+const PODS: &str = "pods";
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 /// What who deletes a Job is told.
@@ -81,22 +82,34 @@ impl Writer<'_> {
         let store = &self.server.store;
         let missing = || ApiError::not_found(resource.about(name));
         forbid_built_in_namespaces(resource, name)?;
+        // What can end gracefully is told to end before it does.
+        let is_graceful = &*resource.table == PODS;
+        let mut told: Option<Arc<Object>> = None;
         for _ in 0..ATTEMPTS {
-            let live = store.get(&resource.table, key).ok_or_else(missing)?;
-            check_preconditions(resource, &live, options)?;
+            let Some(live) = store.get(&resource.table, key) else {
+                return told.map(Deleted::Gone).ok_or_else(missing);
+            };
+            if told.is_none() {
+                check_preconditions(resource, &live, options)?;
+            }
             let before = live.value_as(resource);
             let policy = options
                 .propagation
                 .or_else(|| resource.propagation(&before));
-            if !meta::is_terminating(&before) {
+            let is_new = !meta::is_terminating(&before);
+            if is_new {
                 self.tell_of_deletion(&before)?;
                 self.ask_admission(Operation::Delete, None, Some(&before))?;
             }
             let mut after = self.marked(&before, policy);
-            if meta::may_end(resource, &after) {
-                if self.dry_run || options.dry_run {
-                    return Ok(Deleted::Gone(live));
-                }
+            let ends = meta::may_end(resource, &after);
+            if ends && (self.dry_run || options.dry_run) {
+                return Ok(Deleted::Gone(match is_graceful {
+                    true => Arc::new(Object::unstored(key, &after)),
+                    false => live,
+                }));
+            }
+            if ends && !(is_graceful && is_new) {
                 match store.remove(&resource.table, key, live.version()) {
                     Ok(object) => {
                         self.server.committed(resource, &object, true);
@@ -119,7 +132,10 @@ impl Writer<'_> {
             match store.replace(&resource.table, key, live.version(), after) {
                 Ok(object) => {
                     self.server.committed(resource, &object, false);
-                    return Ok(Deleted::Terminating(object));
+                    if !ends {
+                        return Ok(Deleted::Terminating(object));
+                    }
+                    told = Some(object);
                 }
                 Err(Refused::Missing) => return Err(missing()),
                 Err(Refused::Unkept) => return Err(ApiError::unkept()),

@@ -16,6 +16,7 @@ use crate::decode::{self, Decoded, Document};
 use crate::field::{Errors, FieldError, Path};
 use crate::http::negotiate;
 use crate::http::response::Answer;
+use crate::kinds::METADATA_OF_CLIENTS;
 use crate::status::ApiError;
 use crate::typed::{SCALE, Typed};
 
@@ -50,6 +51,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             mut object,
             complaints,
             hollow,
+            blank,
             shown,
         } = patch.read(call, live, writer.unknown_fields)?;
         super::update::check_name(&mut object, call.name())?;
@@ -64,6 +66,8 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             owned: false,
             complaints,
             hollow,
+            blank,
+            odd: false,
             shown,
         })
     })?;
@@ -102,7 +106,8 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
     }
     check_config(call, &mut config)?;
     let force = call.query.flag("force");
-    let hollow = hollow(call, &config);
+    let (hollow, blank) = unlike(call, &config);
+    let odd = resource.is_custom() && is_odd(&config);
     let writer = call.writer()?;
     let key = call.key();
     if call.subresource() == Some("scale") {
@@ -127,6 +132,8 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                     object,
                     owned: true,
                     hollow: hollow.clone(),
+                    blank: blank.clone(),
+                    odd,
                     ..Proposal::default()
                 })
             });
@@ -156,6 +163,8 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
         let proposal = Proposal {
             object,
             owned: true,
+            blank: blank.clone(),
+            odd,
             ..Proposal::default()
         };
         match writer.create_if(call.namespace(), proposal, || call.may_create()) {
@@ -226,17 +235,39 @@ fn check_config(call: &Call, config: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Where a configuration has empty lists or maps. What is there already has none, so
-/// they are those of what the apply comes to.
-fn hollow(call: &Call, config: &Value) -> BTreeSet<String> {
+/// Where a configuration has empty lists or maps, and null for bytes. What is there already
+/// has none, so they are those of what the apply comes to.
+fn unlike(call: &Call, config: &Value) -> (BTreeSet<String>, Vec<(String, String)>) {
     let resource = &call.resource;
-    if !resource.minds_hollow() {
-        return BTreeSet::new();
+    if resource.is_custom() || !(resource.minds_hollow() || has_null(config)) {
+        return (BTreeSet::new(), Vec::new());
     }
     let document = Document::from(config.clone());
     // What cannot be read is refused later.
     let decoded = decode::builtin(&resource.api_version, &resource.kind, document);
-    decoded.map(|decoded| decoded.hollow).unwrap_or_default()
+    let decoded = decoded.unwrap_or_default();
+    (decoded.hollow, decoded.blank)
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.values().any(has_null),
+        Value::Array(items) => items.iter().any(has_null),
+        _ => false,
+    }
+}
+
+/// Whether the metadata of a configuration is another one once it was read as metadata:
+/// empty and null parts are lost then.
+fn is_odd(config: &Value) -> bool {
+    let Some(metadata) = config.get("metadata") else {
+        return false;
+    };
+    let mut read = metadata.clone();
+    decode::prune_metadata(&mut read, "metadata");
+    let differs = |field: &&str| metadata.get(field) != read.get(field);
+    METADATA_OF_CLIENTS.iter().any(differs)
 }
 
 /// Reads what an apply came to into the type of its kind.

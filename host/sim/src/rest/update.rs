@@ -22,6 +22,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
         mut object,
         complaints,
         hollow,
+        blank,
         ..
     } = call.read()?;
     check_name(&mut object, call.name())?;
@@ -33,6 +34,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             owned: false,
             complaints,
             hollow,
+            blank,
             ..Proposal::default()
         };
         let written = writer.create_if(call.namespace(), proposal, || call.may_create())?;
@@ -53,6 +55,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             owned: false,
             complaints: complaints.clone(),
             hollow: hollow.clone(),
+            blank: blank.clone(),
             ..Proposal::default()
         })
     })?;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::kept::is_kept;
 use super::patch::language::refused;
 use super::{manage, meta, stamp};
 use crate::access;
@@ -105,6 +106,11 @@ pub(crate) struct Proposal {
     pub(crate) complaints: Vec<String>,
     /// Where it came with empty lists or maps that are not there any more: dotted paths.
     pub(crate) hollow: BTreeSet<String>,
+    /// Where null stood for bytes: a field, and a key in it.
+    pub(crate) blank: Vec<(String, String)>,
+    /// Whether its metadata is stored otherwise than it is read again: that of a custom
+    /// resource is, where what was applied has empty or null parts.
+    pub(crate) odd: bool,
     /// The object as a patch made it, where a refusal of its fields is to show it.
     pub(crate) shown: Option<Box<str>>,
 }
@@ -112,6 +118,9 @@ pub(crate) struct Proposal {
 /// What is to be stored, and what nobody else gets until it is.
 struct Next<'a> {
     after: Value,
+    /// Whether more is shown of it than is stored, or it is stored as it is not read: it is
+    /// written then, whatever it changes.
+    unsettled: bool,
     claim: Option<services::Claim<'a>>,
     charge: Option<Charge<'a>>,
 }
@@ -186,6 +195,8 @@ impl<'a> Writer<'a> {
             mut object,
             owned,
             complaints,
+            blank,
+            odd,
             ..
         } = proposal;
         let resource = self.resource;
@@ -193,6 +204,7 @@ impl<'a> Writer<'a> {
         let version = meta::of_mut(&mut object).remove("resourceVersion");
         let version = version.as_ref().and_then(Value::as_str);
         let has_version = version.and_then(|version| version.parse::<u64>().ok()) > Some(0);
+        let shares = resource.shares(&object);
         self.decode(&mut object, complaints, owned)?;
         meta::birth(&mut object, self.server);
         self.check_namespace(namespace, meta::text(&object, "name"))?;
@@ -218,6 +230,9 @@ impl<'a> Writer<'a> {
             access::check_escalation(self.server, user, resource, &object, None)?;
         }
         resource.prepare_create(&mut object);
+        if shares {
+            resource.share(&mut object);
+        }
         if let Some(user) = self.user {
             stamp::requested(resource, &mut object, user);
         }
@@ -269,6 +284,8 @@ impl<'a> Writer<'a> {
         self.warn_of_conversion(&object);
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
+        let filled = resource.fill_late(&mut object);
+        let unsettled = filled || odd || is_blank(&object, &blank);
         depth::check(&object)?;
         if self.dry_run {
             if self.server.store.get(&resource.table, &key).is_some() {
@@ -282,7 +299,8 @@ impl<'a> Writer<'a> {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
-        let created = self.server.store.create(&resource.table, &key, object);
+        let store = &self.server.store;
+        let created = store.create_as(&resource.table, &key, object, unsettled);
         let object = created.map_err(|refused| match refused {
             Refused::Unkept => ApiError::unkept(),
             _ => exists(),
@@ -318,10 +336,12 @@ impl<'a> Writer<'a> {
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let Next {
                 after,
+                unsettled,
                 claim,
                 charge,
             } = self.next(&before, &live, proposal)?;
-            if is_kept(resource, &live, &before, &after) && !live.is_shown_otherwise() {
+            let is_settled = live.is_settled() && !unsettled;
+            if is_settled && is_kept(resource, &live, &before, &after) {
                 return Ok(Written { object: live });
             }
             if self.dry_run {
@@ -334,7 +354,7 @@ impl<'a> Writer<'a> {
             let written = if ends {
                 store.remove(&resource.table, key, live.version())
             } else {
-                store.replace(&resource.table, key, live.version(), after)
+                store.replace_as(&resource.table, key, live.version(), after, unsettled)
             };
             match written {
                 Ok(object) => {
@@ -373,6 +393,8 @@ impl<'a> Writer<'a> {
             owned,
             complaints,
             hollow,
+            blank,
+            odd,
             shown,
         } = proposal;
         let name = live.name();
@@ -382,7 +404,10 @@ impl<'a> Writer<'a> {
         meta::preserve(&mut after, before);
         self.drop_owners_named_twice(&mut after, !self.patches);
         if !owned {
+            // Null is another value than an empty text to who owns it.
+            replace_at(&mut after, &blank, "", NULL);
             after = manage::update(self, Some(before), &after)?;
+            replace_at(&mut after, &blank, NULL, "");
         }
         self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
@@ -448,9 +473,12 @@ impl<'a> Writer<'a> {
         self.warn_of_no_effect(&after);
         self.warn_of_conversion(&after);
         resource.encode(&mut after);
+        let filled = resource.fill_late(&mut after);
+        let unsettled = filled || odd || is_blank(&after, &blank);
         depth::check(&after)?;
         Ok(Next {
             after,
+            unsettled,
             claim,
             charge,
         })
@@ -574,85 +602,21 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether what is to be stored is what is stored. `before` is that in the version of the
-/// request, which is not always the one that is stored.
-fn is_kept(resource: &Resource, live: &Object, before: &Value, after: &Value) -> bool {
-    let is_as_stored = |value: &Value| value["apiVersion"] == *live.api_version();
-    if is_as_stored(before) {
-        same(before, after)
-    } else if is_as_stored(after) {
-        same(&live.value(), after)
-    } else {
-        !resource.is_custom() && same(before, after)
-    }
+/// Whether an object still has an empty text at one of the places where null came for it.
+fn is_blank(object: &Value, places: &[(String, String)]) -> bool {
+    let is = |(field, key): &(String, String)| object[field.as_str()][key.as_str()] == "";
+    places.iter().any(is)
 }
 
-/// Whether nothing changed that is worth a write: the times in `managedFields`
-/// alone are not.
-fn same(before: &Value, after: &Value) -> bool {
-    alike(before, after, &["metadata", "managedFields", "time"])
-}
+/// Stands for null where it is found out who owns what.
+const NULL: &str = "\0";
 
-/// Whether two values are the same but for the field that a way leads to, through
-/// objects and through all items of lists.
-fn alike(a: &Value, b: &Value, way: &[&str]) -> bool {
-    match (a, b, way) {
-        (Value::Object(a), Value::Object(b), [last]) => {
-            let rest = |fields: &Map<String, Value>| {
-                fields.len() - usize::from(fields.contains_key(*last))
-            };
-            rest(a) == rest(b)
-                && a.iter()
-                    .all(|(key, value)| key == last || b.get(key) == Some(value))
-        }
-        (Value::Object(a), Value::Object(b), [next, further @ ..]) => {
-            a.len() == b.len()
-                && a.iter().all(|(key, value)| match b.get(key) {
-                    Some(other) if key == next => alike(value, other, further),
-                    other => other == Some(value),
-                })
-        }
-        (Value::Array(a), Value::Array(b), _) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b, way))
-        }
-        _ => a == b,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_times_of_owners_are_no_change() {
-        let object = |time: Option<&str>, manager: &str, time_of_data: &str| {
-            let mut entry = json!({"manager": manager, "operation": "Apply"});
-            if let Some(time) = time {
-                entry["time"] = json!(time);
-            }
-            json!({
-                "metadata": {"name": "a", "managedFields": [entry]},
-                "data": {"time": time_of_data},
-            })
-        };
-        let before = object(Some("1"), "m", "x");
-        for (after, expected) in [
-            (object(Some("1"), "m", "x"), true),
-            (object(Some("2"), "m", "x"), true),
-            (object(None, "m", "x"), true),
-            (object(Some("1"), "n", "x"), false),
-            (object(Some("1"), "m", "y"), false),
-            (
-                json!({"metadata": {"name": "a"}, "data": {"time": "x"}}),
-                false,
-            ),
-            (
-                json!({"metadata": {"name": "a", "managedFields": []}, "data": {"time": "x"}}),
-                false,
-            ),
-        ] {
-            assert_eq!(same(&before, &after), expected, "{after}");
-            assert_eq!(same(&after, &before), expected, "{after}");
+/// Puts another text in place of one, where null came for it.
+fn replace_at(object: &mut Value, places: &[(String, String)], text: &str, by: &str) {
+    for (field, key) in places {
+        let slot = object.get_mut(field).and_then(|map| map.get_mut(key));
+        if let Some(slot) = slot.filter(|slot| **slot == text) {
+            *slot = by.into();
         }
     }
 }

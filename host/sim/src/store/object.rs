@@ -26,6 +26,8 @@ pub(crate) struct Object {
     json: Bytes,
     /// What was written, where it is shown otherwise.
     written: Option<Box<Bytes>>,
+    /// Whether the next write of it stores more than it changes.
+    unsettled: bool,
 }
 
 /// What no key or value of a label has in it, as nothing that is stored has.
@@ -76,6 +78,7 @@ impl Object {
             owners: owners(metadata),
             json,
             written: None,
+            unsettled: false,
         }
     }
 
@@ -99,9 +102,17 @@ impl Object {
         self.written.as_deref().unwrap_or(&self.json)
     }
 
-    /// Whether it is shown otherwise than it was written.
-    pub(crate) fn is_shown_otherwise(&self) -> bool {
-        self.written.is_some()
+    /// The same object, which the real server may have stored otherwise than it shows it:
+    /// the next write of it is then one, whatever it changes. Not kept where objects are: a
+    /// server that is started anew takes it for stored as it is shown.
+    pub(super) fn unsettled(self, unsettled: bool) -> Self {
+        Object { unsettled, ..self }
+    }
+
+    /// Whether what is shown is what the real server has stored: else the next write is one
+    /// even where it changes nothing.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.written.is_none() && !self.unsettled
     }
 
     /// An object that differs from this one in its version, its uid and its JSON.
@@ -115,6 +126,7 @@ impl Object {
             json,
             owners: self.owners.clone(),
             written: None,
+            unsettled: false,
             terminating: self.terminating,
         }
     }

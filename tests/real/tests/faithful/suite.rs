@@ -33,12 +33,12 @@ const SEED: u64 = 1;
 const SCENARIOS: usize = 8;
 const LENGTH: usize = 36;
 /// How many operations those are at least; of more scenarios there are as many more.
-const OPERATIONS: usize = 5_000;
+const OPERATIONS: usize = 7_000;
 /// How many different generated differences are made small: each takes half a minute.
 const SHRUNK: usize = 20;
 /// Percent of generated operations that have to be answered alike to the last letter,
 /// the accepted differences counted against them.
-const ALIKE: f64 = 99.0;
+const ALIKE: f64 = 99.5;
 /// How many wrong predictions are printed.
 const PREDICTIONS: usize = 6;
 /// Percent of applies that may be predicted to change something and do not.

@@ -168,6 +168,7 @@ impl Patch {
             object: decoded.object,
             complaints,
             hollow: decoded.hollow,
+            blank: decoded.blank,
             shown: None,
         })
     }
