@@ -33,6 +33,10 @@ pub(crate) struct Kind {
     /// collector, and how long that takes is chance.
     #[serde(default)]
     deletion: String,
+    /// Whether applies always have all that an object needs: those who own less of it cannot
+    /// let go of the rest.
+    #[serde(default)]
+    whole: bool,
     /// Whether strategic patches are understood.
     #[serde(default)]
     custom: bool,
@@ -105,7 +109,7 @@ impl Kind {
                     query.push_str("&force=true");
                 }
                 let mut step = Step::request("PATCH", query);
-                let config = if chance.percent(50) {
+                let config = if chance.percent(50) || self.whole {
                     self.whole(chance, name)
                 } else {
                     self.part(chance, name)
