@@ -51,7 +51,7 @@ fn values_from(kind: &str, name: &str) -> Value {
     json!({"valuesFrom": [{"kind": kind, "name": name}]})
 }
 
-fn retries(action: &str, remediation: Value) -> Value {
+fn retries(action: &str, remediation: &Value) -> Value {
     json!({action: {"remediation": remediation}})
 }
 
@@ -71,14 +71,14 @@ fn installs() -> Vec<Scenario> {
         scenario("install-fails", json!({}), [Fails("install"), Fails("")]),
         scenario(
             "install-retries",
-            retries("install", json!({"retries": 1})),
+            retries("install", &json!({"retries": 1})),
             [Fails("install"), Fails("")],
         ),
         scenario(
             "install-remedies-last",
             retries(
                 "install",
-                json!({"retries": 1, "remediateLastFailure": true}),
+                &json!({"retries": 1, "remediateLastFailure": true}),
             ),
             [Fails("install")],
         ),
@@ -112,31 +112,31 @@ fn upgrades() -> Vec<Scenario> {
         ),
         scenario(
             "upgrade-retries",
-            retries("upgrade", json!({"retries": 1})),
+            retries("upgrade", &json!({"retries": 1})),
             [Fails(""), Fails("upgrade"), Fails("none")],
         ),
         scenario(
             "upgrade-keeps-last",
             retries(
                 "upgrade",
-                json!({"retries": 1, "remediateLastFailure": false}),
+                &json!({"retries": 1, "remediateLastFailure": false}),
             ),
             [Fails(""), Fails("upgrade")],
         ),
         scenario(
             "upgrade-remedies-only",
-            retries("upgrade", json!({"remediateLastFailure": true})),
+            retries("upgrade", &json!({"remediateLastFailure": true})),
             [Fails(""), Fails("upgrade")],
         ),
         scenario(
             "upgrade-uninstalls",
-            retries("upgrade", json!({"retries": 1, "strategy": "uninstall"})),
+            retries("upgrade", &json!({"retries": 1, "strategy": "uninstall"})),
             [Fails(""), Fails("upgrade")],
         ),
         scenario("upgrade-interval", retry, [Fails(""), Fails("upgrade")]),
         scenario(
             "no-target",
-            retries("upgrade", json!({"retries": 1})),
+            retries("upgrade", &json!({"retries": 1})),
             [Fails("install"), Fails("upgrade"), Fails("none")],
         ),
     ]
@@ -160,12 +160,12 @@ fn tests() -> Vec<Scenario> {
         ),
         scenario(
             "test-retries",
-            test(retries("install", json!({"retries": 1}))),
+            test(retries("install", &json!({"retries": 1}))),
             [Fails("test")],
         ),
         scenario(
             "test-rolls-back",
-            test(retries("upgrade", json!({"retries": 1}))),
+            test(retries("upgrade", &json!({"retries": 1}))),
             [Fails(""), Fails("test")],
         ),
         scenario(
@@ -177,7 +177,7 @@ fn tests() -> Vec<Scenario> {
             "test-unminded",
             test(retries(
                 "install",
-                json!({"retries": 1, "ignoreTestFailures": true}),
+                &json!({"retries": 1, "ignoreTestFailures": true}),
             )),
             [Fails("test")],
         ),

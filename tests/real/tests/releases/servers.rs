@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail};
 use futures::{StreamExt as _, pin_mut};
 use hyper::Request;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent, WatchParams};
@@ -196,7 +196,7 @@ impl Server {
                     });
                     self.patch(&path, &patch).await?;
                 } else {
-                    self.create(RELEASES, &release(scenario, annotations, values))
+                    self.create(RELEASES, &release(scenario, &annotations, &values))
                         .await?;
                 }
             }
@@ -231,12 +231,11 @@ impl Server {
                 story.push(status);
             }
         }
-        ensure!(false, "the watch of releases has ended");
-        Ok(())
+        bail!("the watch of releases has ended")
     }
 }
 
-fn release(scenario: &Scenario, annotations: Value, values: Value) -> Value {
+fn release(scenario: &Scenario, annotations: &Value, values: &Value) -> Value {
     let mut spec = json!({
         "interval": "1h",
         "timeout": "20s",
