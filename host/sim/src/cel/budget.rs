@@ -9,6 +9,11 @@ const OF_CALL: u64 = 1_000_000;
 /// What all evaluations for one object may cost (`RuntimeCELCostBudget` of the real
 /// server).
 const OF_OBJECT: u64 = 10_000_000;
+/// So many values one evaluation may put into others, each counted as often as it is put
+/// somewhere: what that costs does not depend on their sizes in the real server, which
+/// shares them. With what the evaluator copies on the way, that is some hundreds of
+/// megabytes; an object of the largest size, all of small values, has fewer.
+pub(super) const HELD: usize = 2 << 20;
 /// All evaluations for one object end after this time, whatever they cost: copies of
 /// large values are free of cost and take their time here. The real server reckons with
 /// a second.
@@ -56,6 +61,7 @@ impl Budget {
         };
         let meter = Meter {
             left: OF_CALL,
+            room: HELD,
             until: self.until,
             is_exceeded: false,
         };
@@ -80,6 +86,8 @@ impl Budget {
 #[derive(Debug, Clone, Copy)]
 struct Meter {
     left: u64,
+    /// How many values may still be put into others.
+    room: usize,
     until: Instant,
     is_exceeded: bool,
 }
@@ -104,6 +112,17 @@ pub(super) fn spend(cost: u64) -> bool {
     })
 }
 
+/// Counts values that are put into others, and says whether they may be. Without an
+/// evaluation that is paid for, all may.
+pub(super) fn hold(values: usize) -> bool {
+    METER.with_borrow_mut(|meter| {
+        let Some(meter) = meter else { return true };
+        let left = meter.room.checked_sub(values);
+        meter.room = left.unwrap_or(0);
+        left.is_some()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +135,16 @@ mod tests {
         assert!(budget.is_over());
         assert_eq!(budget.pay(|| spend(1)), Err(Exceeded::Object));
         assert!(spend(u64::MAX));
+    }
+
+    #[test]
+    fn an_evaluation_holds_so_much() {
+        let mut budget = Budget::of_object();
+        for _ in 0..2 {
+            let held = budget.pay(|| (hold(HELD), hold(1), hold(0)));
+            assert_eq!(held, Ok((true, false, true)));
+        }
+        assert!(hold(usize::MAX));
     }
 
     #[test]

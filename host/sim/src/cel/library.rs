@@ -8,6 +8,7 @@ mod formats;
 mod lists;
 mod macros;
 mod patterns;
+mod room;
 mod texts;
 mod times;
 mod uris;
@@ -25,6 +26,7 @@ use kube_cel::cel::{Context, ExecutionError, FunctionContext, ResolveResult, Val
 
 pub(crate) use self::lists::{ListKind, Lists};
 pub(super) use self::patterns::is_pattern;
+pub(super) use self::room::size;
 use super::budget::spend;
 use super::types::Type;
 use super::{functions, meter, rights};
@@ -67,6 +69,9 @@ pub(crate) fn context() -> Context<'static> {
         let function: Function = Box::new(move |call| {
             let arguments = arguments(call)?;
             pay(cost::of_operator(operator, &arguments))?;
+            if operator == operators::ADD {
+                room::hold(operator, arguments.get(..2).unwrap_or_default())?;
+            }
             match (
                 operator,
                 arguments.as_slice(),
@@ -114,6 +119,12 @@ pub(crate) fn context() -> Context<'static> {
         Ok(Value::Bool(true))
     });
     context.add_function(meter::SPEND, spent);
+    let held: Function = Box::new(|call| {
+        let mut arguments = arguments(call)?;
+        room::hold(meter::HELD, &arguments)?;
+        arguments.pop().ok_or(ExecutionError::NoSuchOverload)
+    });
+    context.add_function(meter::HELD, held);
     for name in [
         "bool",
         "bytes",

@@ -18,6 +18,8 @@ const MAP: u64 = 30;
 
 /// The function that counts a cost.
 pub(super) const SPEND: &str = "@spend";
+/// The function that counts how large a value is which is put into another one.
+pub(super) const HELD: &str = "@held";
 /// Operators that are functions of ours: texts and lists cost by their size, and some
 /// lists are sets.
 pub(super) const EQUALS: &str = "@equals";
@@ -105,9 +107,14 @@ fn count(expression: &mut Expression) -> u64 {
         Expr::Ident(_) => 1,
         Expr::Select(select) => count(&mut select.operand) + u64::from(!select.test),
         Expr::Call(call) => count_call(call),
-        Expr::List(list) => list.elements.iter_mut().map(count).sum::<u64>() + LIST,
+        Expr::List(list) => list.elements.iter_mut().map(count_held).sum::<u64>() + LIST,
         Expr::Map(map) => map.entries.iter_mut().map(count_entry).sum::<u64>() + MAP,
-        Expr::Struct(made) => made.entries.iter_mut().map(count_entry).sum(),
+        // The evaluator knows none, and has no error for them.
+        Expr::Struct(made) => {
+            let name = std::mem::take(&mut made.type_name);
+            expression.expr = Expr::Ident(name);
+            1
+        }
         Expr::Comprehension(of) => {
             let of = of.as_mut();
             let each = count(&mut of.loop_cond) + count(&mut of.loop_step);
@@ -120,8 +127,32 @@ fn count(expression: &mut Expression) -> u64 {
 fn count_entry(entry: &mut IdedEntryExpr) -> u64 {
     match &mut entry.expr {
         EntryExpr::StructField(field) => count(&mut field.value),
-        EntryExpr::MapEntry(entry) => count(&mut entry.key) + count(&mut entry.value),
+        EntryExpr::MapEntry(entry) => count(&mut entry.key) + count_held(&mut entry.value),
     }
+}
+
+/// What a part of a list or a map costs, whose size is counted when it is put there: by
+/// nothing else can values grow beyond what they are made of.
+fn count_held(part: &mut Expression) -> u64 {
+    let cost = count(part);
+    let is_small = match &part.expr {
+        Expr::Literal(_) => true,
+        Expr::List(list) => list.elements.is_empty(),
+        Expr::Map(map) => map.entries.is_empty(),
+        _ => false,
+    };
+    if !is_small {
+        let (id, value) = (part.id, std::mem::take(part));
+        *part = Expression {
+            id,
+            expr: Expr::Call(CallExpr {
+                func_name: HELD.to_owned(),
+                target: None,
+                args: vec![value],
+            }),
+        };
+    }
+    cost
 }
 
 fn count_call(call: &mut CallExpr) -> u64 {

@@ -13,10 +13,10 @@ use kube_cel::cel::{Context, ExecutionError};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::budget::{Budget, Exceeded};
-use super::made;
+use super::budget::{Budget, Exceeded, HELD};
 use super::rights::{self, Asking, Target};
 use super::words::words;
+use super::{library, made};
 
 /// How many expressions are kept read. They are those of policies, of which a cluster
 /// has few; beyond that all are read anew.
@@ -40,6 +40,8 @@ pub(crate) struct Scope {
     variables: HashMap<Key, Cel>,
     /// Variables that could not be evaluated, and why: that matters to who uses them.
     failed: HashMap<String, String>,
+    /// How many values the further variables may have.
+    room: usize,
     /// What all of the expressions may cost together.
     budget: RefCell<Budget>,
 }
@@ -55,6 +57,7 @@ impl Scope {
             context,
             variables: HashMap::new(),
             failed: HashMap::new(),
+            room: HELD,
             budget: RefCell::new(Budget::of_object()),
         }
     }
@@ -70,7 +73,12 @@ impl Scope {
     /// Gives the value of an expression a name: `variables.NAME`.
     pub(crate) fn define(&mut self, name: &str, expression: &str) {
         match self.resolve(expression) {
+            Ok(value) if library::size(&value) > self.room => {
+                let why = "the values of the variables are too large".to_owned();
+                self.failed.insert(name.to_owned(), why);
+            }
             Ok(value) => {
+                self.room -= library::size(&value);
                 self.variables.insert(Key::from(name), value);
                 let variables = Cel::from(self.variables.clone());
                 self.context.add_variable_from_value("variables", variables);

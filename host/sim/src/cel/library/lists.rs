@@ -8,6 +8,8 @@ use kube_cel::cel::Value;
 use kube_cel::cel::common::ast::operators;
 use kube_cel::cel::objects::{Key, Opaque};
 
+use super::super::budget::spend;
+
 /// Which lists of a value are no plain ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lists {
@@ -81,9 +83,15 @@ fn is_equal(lists: Option<&Lists>, left: &Value, right: &Value) -> bool {
                         let mut pairs = left.iter().zip(right.iter());
                         pairs.all(|(left, right)| is_equal(inner, left, right))
                     }
-                    ListKind::Set => right.iter().all(|item| left.contains(item)),
-                    ListKind::Map(keys) => right.iter().all(|item| {
-                        let same = left.iter().find(|left| is_same(keys, left, item));
+                    // Most often each is where it was; otherwise this may take long, and then
+                    // it ends with the time of the evaluation.
+                    ListKind::Set => right.iter().enumerate().all(|(at, item)| {
+                        spend(0) && (left.get(at) == Some(item) || left.contains(item))
+                    }),
+                    ListKind::Map(keys) => right.iter().enumerate().all(|(at, item)| {
+                        let here = left.get(at).filter(|left| is_same(keys, left, item));
+                        let same = || left.iter().find(|left| is_same(keys, left, item));
+                        let same = spend(0).then(|| here.or_else(same)).flatten();
                         same.is_some_and(|left| is_equal(inner, left, item))
                     }),
                 }
@@ -120,6 +128,9 @@ fn added(lists: &Lists, left: &Value, right: &Value) -> Option<Value> {
     };
     let mut sum = left.to_vec();
     for item in right.iter() {
+        if !spend(0) {
+            break;
+        }
         let before = match &lists.kind {
             ListKind::Plain => None,
             ListKind::Set => sum.iter_mut().find(|left| *left == item),

@@ -2,6 +2,7 @@
 
 use kube_cel::cel::{Context, Value};
 
+use super::super::budget::{HELD, hold};
 use super::super::{
     Budget, Environment, Exceeded, Type, check, functions, is_deep, make_ready, on_a_large_stack,
     parse,
@@ -10,6 +11,11 @@ use super::{context, has, type_name};
 
 /// Checks an expression and evaluates it.
 fn evaluated(text: &str) -> Result<(Type, Value), String> {
+    evaluated_within(text, HELD)
+}
+
+/// As [`evaluated`], with room for so many values in others.
+fn evaluated_within(text: &str, room: usize) -> Result<(Type, Value), String> {
     let mut expression = parse(text)?;
     // Those that make objects know all functions.
     let environment = Environment::default().making_objects();
@@ -18,7 +24,10 @@ fn evaluated(text: &str) -> Result<(Type, Value), String> {
     let made = on_a_large_stack(|| {
         let context = context();
         let context = Context::new_inner_scope(&context);
-        let paid = Budget::of_object().pay(|| Value::resolve(&expression, &context));
+        let paid = Budget::of_object().pay(|| {
+            hold(HELD - room);
+            Value::resolve(&expression, &context)
+        });
         let made = paid.map_err(|why| format!("{why:?}"))?;
         made.map_err(|error| error.to_string())
     });
@@ -298,6 +307,36 @@ fn loops_are_paid_for() {
         assert_eq!(refused, format!("{:?}", Exceeded::Call), "{text:.80}");
     }
     holds(&format!("{list}.all(x, {list}.all(y, x + y > 0))"));
+}
+
+#[test]
+fn values_in_others_take_room() {
+    for (text, room) in [
+        ("[1, 2] != []", 0),
+        ("[[1, 2], [3]] != []", 5),
+        ("{'a': [1, 2]} != {}", 3),
+        ("[1, 2] + [3] != []", 5),
+        ("[[1]].map(x, [x, x]) != []", 11),
+        ("[[1]].map(x, x + x)[0].size() == 2", 9),
+        ("[optional.of([1])][0].hasValue()", 3),
+    ] {
+        assert!(evaluated_within(text, room).is_ok(), "{text}");
+        if let Some(less) = room.checked_sub(1) {
+            let refused = evaluated_within(text, less).unwrap_err();
+            assert!(
+                refused.ends_with("the values are too large"),
+                "{text}: {refused}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_is_made_that_is_not_known() {
+    let mut expression = parse("Object{a: 1} == 1").unwrap();
+    make_ready(&mut expression);
+    let made = Value::resolve(&expression, &context()).unwrap_err();
+    assert_eq!(made.to_string(), "Undeclared reference to 'Object'");
 }
 
 /// `a` with as many doublings.

@@ -8,6 +8,8 @@ use super::failed;
 
 /// No text that is made is longer, in bytes: several times what a request may have.
 const LONGEST: usize = 16 << 20;
+/// No number is written with more digits behind its point: the standard library knows none.
+const PRECISEST: usize = 65_535;
 
 /// What these functions make of their arguments; none of others.
 pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
@@ -99,9 +101,40 @@ pub(super) fn own(name: &str, arguments: &[Value]) -> Option<ResolveResult> {
             }
             return None;
         }
+        ("format", [Value::String(template), Value::List(list)]) => {
+            let digits = precisions(template);
+            if digits.iter().any(|digits| *digits > PRECISEST) {
+                return Some(Err(failed(name, "the precision is too large")));
+            }
+            let of = list.iter().map(|item| match item {
+                Value::String(item) => item.len(),
+                _ => 0,
+            });
+            if is_too_long(template.len() + of.sum::<usize>(), 1, digits.iter().sum()) {
+                return Some(Err(failed(name, "the text is too long")));
+            }
+            return None;
+        }
         _ => return None,
     };
     Some(Ok(made))
+}
+
+/// How many digits a template wants of numbers; those that are no number are none here.
+fn precisions(template: &str) -> Vec<usize> {
+    let mut digits = Vec::new();
+    let mut parts = template.split('%').skip(1);
+    while let Some(part) = parts.next() {
+        // The sign itself is between two.
+        if part.is_empty() {
+            parts.next();
+        } else if let Some(rest) = part.strip_prefix('.') {
+            let end = rest.find(|c: char| !c.is_ascii_digit());
+            let number = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+            digits.extend(number.parse::<usize>().ok());
+        }
+    }
+    digits
 }
 
 fn is_too_long(before: usize, times: usize, added: usize) -> bool {
@@ -202,6 +235,33 @@ mod tests {
         ] {
             assert_eq!(shortest(number), expected);
         }
+    }
+
+    #[test]
+    fn no_number_is_written_for_ever() {
+        for (template, expected) in [
+            ("", vec![]),
+            ("%.2f %d %.10e", vec![2, 10]),
+            ("%%.5f %.f %.99999999999999999999999f", vec![]),
+            ("100%%%.3f%", vec![3]),
+        ] {
+            assert_eq!(precisions(template), expected, "{template}");
+        }
+        let format = |template: &str| {
+            let number = Value::List(Arc::new(vec![Value::Float(1.0); 1_000]));
+            let made = own(
+                "format",
+                &[Value::String(Arc::new(template.to_owned())), number],
+            );
+            made.and_then(Result::err).map(|why| why.to_string())
+        };
+        let refused = |why: &str| Some(format!("Error executing function 'format': {why}"));
+        assert_eq!(format("%.65535f"), None);
+        assert_eq!(format("%.65536f"), refused("the precision is too large"));
+        assert_eq!(
+            format(&"%.65535f".repeat(300)),
+            refused("the text is too long")
+        );
     }
 
     #[test]
