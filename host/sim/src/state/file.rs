@@ -11,6 +11,9 @@ use super::record::Records;
 pub(super) const FORMAT: u64 = 1;
 /// The first word of every file.
 pub(super) const MAGIC: &str = "reeve-state";
+/// No version is larger: in tokens of pages they are numbers of 63 bits and a sign, and no
+/// server will ever have made so many writes.
+const LAST_VERSION: u64 = i64::MAX.unsigned_abs();
 /// No first line is longer.
 const LONGEST_LINE: u64 = 200;
 
@@ -89,7 +92,10 @@ fn parse(first: &[u8], kind: Kind) -> Result<u64, Wrong> {
     let mut words = line.split(' ').skip(2);
     match (words.next(), words.next(), words.next()) {
         (Some(word), Some(version), None) if word == kind.word() => {
-            version.parse().map_err(|_| Wrong::Other)
+            let version = version.parse().map_err(|_| Wrong::Other)?;
+            (version <= LAST_VERSION)
+                .then_some(version)
+                .ok_or(Wrong::Other)
         }
         _ => Err(Wrong::Other),
     }
@@ -156,6 +162,8 @@ mod tests {
             "reeve-state 1 snapshot 17\n",
             "reeve-state 1 log x\n",
             "reeve-state 1 log 17 18\n",
+            "reeve-state 1 log 9223372036854775808\n",
+            "reeve-state 1 log 18446744073709551615\n",
             "apiVersion: v1\n",
         ] {
             assert_eq!(ok(wrong, Kind::Log), None, "{wrong}");

@@ -13,6 +13,9 @@ use super::file::{self, Kind};
 
 const LOCK: &str = "lock";
 const SERVER: &str = "server.json";
+/// No file has a larger number, so that there are others after each: no server will ever
+/// have written so many.
+const LAST: u64 = 1 << 62;
 /// What a new folder of a file system may hold.
 const NOT_OURS: &[&str] = &["lost+found", ".gitignore", ".DS_Store"];
 
@@ -138,13 +141,15 @@ pub(super) fn numbered(folder: &Path, kind: Kind, number: u64) -> PathBuf {
     folder.join(format!("{}-{number}", kind.word()))
 }
 
-/// What a file with this name is of a state.
+/// What a file with this name is of a state. Names that a state gives no file are those of
+/// other files.
 fn number_of(name: &str) -> Option<(Kind, u64)> {
     let (word, number) = name.split_once('-')?;
     let kind = [Kind::Snapshot, Kind::Log]
         .into_iter()
         .find(|kind| kind.word() == word)?;
-    Some((kind, number.parse().ok()?))
+    let known: u64 = number.parse().ok()?;
+    (known <= LAST && known.to_string() == number).then_some((kind, known))
 }
 
 pub(super) fn content(path: &Path) -> Result<Content, StateError> {
@@ -228,6 +233,33 @@ pub(super) fn tidy(folder: &Path, content: &Content, number: u64) {
         for older in numbers.iter().filter(|older| **older < number) {
             // What stays is not read, and removed the next time.
             let _ = fs::remove_file(numbered(folder, kind, *older));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_the_names_that_they_are_given() {
+        assert_eq!(number_of("log-7"), Some((Kind::Log, 7)));
+        assert_eq!(number_of("snapshot-0"), Some((Kind::Snapshot, 0)));
+        let last = number_of("log-4611686018427387904");
+        assert_eq!(last, Some((Kind::Log, LAST)));
+        for name in [
+            "log-+7",
+            "log-07",
+            "log-",
+            "log",
+            "logs-7",
+            "log-7.new",
+            "log-4611686018427387905",
+            "log-18446744073709551614",
+            "log-18446744073709551615",
+            "log-18446744073709551616",
+        ] {
+            assert_eq!(number_of(name), None, "{name}");
         }
     }
 }

@@ -54,8 +54,12 @@ impl Object {
     }
 
     /// The object that was written as `json` in `version`.
+    ///
+    /// # Errors
+    ///
+    /// When that is no JSON object.
     pub(super) fn stored(key: &str, version: u64, json: Bytes) -> Result<Self, serde_json::Error> {
-        let value: Value = serde_json::from_slice(&json)?;
+        let value = Value::Object(serde_json::from_slice(&json)?);
         Ok(Object::parsed(key, version, &value, json))
     }
 

@@ -153,3 +153,26 @@ fn object(table: &str, key: &str, version: u64, json: &[u8]) -> Result<Arc<Objec
     let object = object.map_err(|error| format!("{table} {key} is no object: {error}"))?;
     Ok(Arc::new(object))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_objects_come_back() {
+        let put = |json: &'static str| {
+            let entry = Entry::Put {
+                version: 8,
+                table: "pods",
+                key: "a",
+                json: json.as_bytes(),
+            };
+            Store::restored(1, 7).replay(&entry)
+        };
+        assert_eq!(put("{}"), Ok(()));
+        for json in ["5", "[]", "null", "{", ""] {
+            let refused = put(json).unwrap_err();
+            assert!(refused.starts_with("pods a is no object: "), "{refused}");
+        }
+    }
+}
