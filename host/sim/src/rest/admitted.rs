@@ -7,6 +7,7 @@ use super::Writer;
 use crate::admission::policy::{self, Operation, Request};
 use crate::admission::{self, security, webhooks};
 use crate::decode::{self, Document};
+use crate::kinds::edit;
 use crate::status::ApiError;
 
 /// The part that is seen as something else than the object.
@@ -98,10 +99,18 @@ impl Writer<'_> {
         webhooks::mutate(&request, |_| Ok(()), warn).map(drop)
     }
 
-    /// Brings what admission made into the form that objects have. Fields that the type
+    /// Brings what admission made into the form that objects have. It stays of its kind. Fields that the type
     /// does not have are refused where it is `strict`.
     fn settle(&self, changed: &mut Value, strict: bool) -> Result<(), ApiError> {
         let resource = self.resource;
+        match edit::text(changed, "kind") {
+            "" => edit::set(changed, "kind", resource.kind.as_str()),
+            kind if kind != resource.kind => {
+                let why = format!("admission made a {kind} of a {}", resource.kind);
+                return Err(ApiError::internal_error(&why));
+            }
+            _ => {}
+        }
         if !resource.is_custom() {
             let document = Document::from(std::mem::take(changed));
             let read = decode::builtin(&resource.api_version, &resource.kind, document);
