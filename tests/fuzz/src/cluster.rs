@@ -66,8 +66,12 @@ impl Answer {
 
 impl Cluster {
     pub(crate) fn new() -> Self {
+        Self::of(&TEMPLATE.with(|template| template.fork(clock())))
+    }
+
+    /// One of a server of somebody else's.
+    pub(crate) fn of(server: &Server) -> Self {
         let runtime = runtime();
-        let server = TEMPLATE.with(|template| template.fork(clock()));
         let client = runtime.block_on(async { server.client() });
         Self { client, runtime }
     }
@@ -97,7 +101,7 @@ fn runtime() -> Runtime {
         .expect("a runtime needs nothing but memory")
 }
 
-fn clock() -> Clock {
+pub(crate) fn clock() -> Clock {
     Clock::new(|| UNIX_EPOCH + Duration::from_secs(1_700_000_000))
 }
 
@@ -221,13 +225,15 @@ fn template() -> Server {
         seed: Some(1),
         ..Config::default()
     });
-    runtime().block_on(async {
-        let client = server.client();
-        for (path, object) in objects() {
-            let body = object.to_string().into_bytes();
-            let answer = send(&client, request("POST", path, "application/json", &body)).await;
-            assert_eq!(answer.status, 201, "{path}: {}", answer.json());
-        }
-    });
+    fill(&Cluster::of(&server));
     server
+}
+
+/// Makes the objects of the template.
+pub(crate) fn fill(cluster: &Cluster) {
+    for (path, object) in objects() {
+        let body = object.to_string().into_bytes();
+        let answer = cluster.call("POST", path, "application/json", &body);
+        assert_eq!(answer.status, 201, "{path}: {}", answer.json());
+    }
 }

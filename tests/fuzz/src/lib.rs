@@ -19,8 +19,11 @@ mod choices;
 mod cluster;
 mod components;
 mod definitions;
+mod documents;
+mod expressions;
 mod field_sets;
 mod host_calls;
+mod lists;
 mod manifest;
 mod outcome;
 mod ownership;
@@ -32,11 +35,16 @@ mod quantities;
 mod recordings;
 mod requests;
 mod selectors;
+mod state;
+mod webhooks;
 
 pub use self::components::components;
 pub use self::definitions::definitions;
+pub use self::documents::documents;
+pub use self::expressions::expressions;
 pub use self::field_sets::fields_v1;
 pub use self::host_calls::host_calls;
+pub use self::lists::lists;
 pub use self::manifest::manifest;
 pub use self::outcome::outcome;
 pub use self::ownership::ownership;
@@ -48,6 +56,8 @@ pub use self::quantities::quantities;
 pub use self::recordings::recordings;
 pub use self::requests::requests;
 pub use self::selectors::selectors;
+pub use self::state::state;
+pub use self::webhooks::webhooks;
 
 /// A function that panics on an input that breaks what must hold.
 pub type Target = fn(&[u8]);
@@ -56,8 +66,11 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("components", components),
     ("definitions", definitions),
+    ("documents", documents),
+    ("expressions", expressions),
     ("fields_v1", fields_v1),
     ("host_calls", host_calls),
+    ("lists", lists),
     ("manifest", manifest),
     ("outcome", outcome),
     ("ownership", ownership),
@@ -69,4 +82,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("recordings", recordings),
     ("requests", requests),
     ("selectors", selectors),
+    ("state", state),
+    ("webhooks", webhooks),
 ];

@@ -68,6 +68,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reeve-engine",
             "reeve-sim",
             "reeve-ssa",
+            "reeve-test-support",
         ],
     ),
     ("reeve-real", &["reeve-test-cache", "reeve-test-support"]),

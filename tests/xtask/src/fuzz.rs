@@ -27,9 +27,8 @@ const LONGEST: usize = 4096;
 /// in each other, and for some code; whole plugins are larger, and far too slow.
 const LONGEST_COMPONENT: usize = 64 << 10;
 
-/// Bytes of the inputs of one target that are checked in. For all targets together that
-/// is less than the 256 KiB that `tests/fuzz/tests/replay.rs` allows: some hundred small files
-/// each, which a checkout still bears.
+/// Bytes of the inputs of one target that are checked in, which `tests/fuzz/tests/replay.rs`
+/// holds them to: some hundred small files each, which a checkout still bears.
 const CHECKED_IN: u64 = 16 << 10;
 
 /// How the names of inputs begin that were found. Those that somebody wrote, or that once

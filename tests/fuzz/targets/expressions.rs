@@ -1,0 +1,4 @@
+//! libFuzzer's program for `reeve_fuzz::expressions`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| reeve_fuzz::expressions(input));
