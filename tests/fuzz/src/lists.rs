@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http::Uri;
 use serde_json::{Value, json};
 
 use crate::cluster::{Answer, Cluster};
@@ -39,7 +40,8 @@ pub fn lists(input: &[u8]) {
     };
     let (collection, namespace) = COLLECTIONS[usize::from(choice) % COLLECTIONS.len()];
     let (query, token) = text.split_once('\n').unwrap_or((text, ""));
-    if !query.bytes().all(|byte| byte.is_ascii_graphic()) || query.contains('#') {
+    let is_query = format!("{collection}?{query}").parse::<Uri>().is_ok();
+    if !is_query || query.contains('#') {
         return;
     }
     let cluster = Cluster::new();
