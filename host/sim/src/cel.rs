@@ -136,6 +136,20 @@ pub(crate) fn checked(
     text: &str,
     environment: &Environment,
 ) -> Result<(Type, Facts), String> {
+    if !is_deep(expression) {
+        return checked_here(expression, text, environment);
+    }
+    // What is written in place of macros is several times as deep.
+    on_a_large_stack(|| checked_here(expression, text, environment)).unwrap_or_else(|| {
+        Err("there is no thread to check the expression in; try again".to_owned())
+    })
+}
+
+fn checked_here(
+    expression: &Expression,
+    text: &str,
+    environment: &Environment,
+) -> Result<(Type, Facts), String> {
     let misused = macros::misused(&mut expression.clone());
     if !misused.is_empty() {
         return Err(source::shown(text, &misused));

@@ -27,6 +27,19 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const MASTERS: &str = "system:masters";
 
 impl Identity {
+    /// How much is known of the caller, about as it lies in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = |texts: &[String]| {
+            texts
+                .iter()
+                .map(|text| size_of::<String>() + text.len())
+                .sum::<usize>()
+        };
+        let extra = self.extra.iter();
+        let extra = extra.map(|(name, values)| 2 * size_of::<String>() + name.len() + all(values));
+        self.name.len() + self.uid.len() + all(&self.groups) + extra.sum::<usize>()
+    }
+
     /// A user in `groups` and in `system:authenticated`.
     pub fn user<G: Into<String>>(
         name: impl Into<String>,

@@ -65,9 +65,11 @@ impl Budget {
             until: self.until,
             is_exceeded: false,
         };
-        let outer = METER.replace(Some(meter));
+        let outer = Outer(METER.replace(Some(meter)));
         let made = evaluate();
-        let Some(meter) = METER.replace(outer) else {
+        let meter = METER.take();
+        drop(outer);
+        let Some(meter) = meter else {
             return Err(Exceeded::Call);
         };
         let cost = OF_CALL - meter.left;
@@ -90,6 +92,25 @@ struct Meter {
     room: usize,
     until: Instant,
     is_exceeded: bool,
+}
+
+/// The meter of the evaluation around one, which goes on however that ends.
+struct Outer(Option<Meter>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        METER.set(self.0.take());
+    }
+}
+
+/// Ends the evaluation, which takes more than it may.
+pub(super) fn exceed() {
+    METER.with_borrow_mut(|meter| {
+        if let Some(meter) = meter {
+            meter.is_exceeded = true;
+            meter.left = 0;
+        }
+    });
 }
 
 thread_local! {

@@ -33,6 +33,10 @@ pub(super) const KNOWN: [(&str, usize); 10] = [
 const PAIR: &str = "@pair";
 /// The list that is sorted.
 const SORTED: &str = "@__sortBy_input__";
+/// So many parts are written twice at most: values that may be absent, one after another,
+/// double each time, as they do in the real server, where no limit but that of costs is set
+/// to it. What is beyond is left as it is, and no function.
+const TWICE: usize = 1 << 16;
 /// What a macro has come to so far.
 const RESULT: &str = "@result";
 /// The numbers of what is written out begin here: what was read has none as large.
@@ -52,6 +56,7 @@ pub(super) fn written_in_place(expression: &Expression) -> Option<Expression> {
 fn write(expression: &Expression, in_place: bool) -> Option<Expression> {
     let mut written = expression.clone();
     let mut writer = Writer {
+        room: TWICE,
         next: FIRST,
         in_place,
         place: 0,
@@ -181,8 +186,41 @@ fn parts(expression: &mut Expression) -> Vec<&mut Expression> {
     parts
 }
 
+/// Whether an expression has no more parts than are `left`, which are taken from those.
+fn is_small(expression: &Expression, left: &mut usize) -> bool {
+    let Some(less) = left.checked_sub(1) else {
+        return false;
+    };
+    *left = less;
+    let mut all = |parts: &[&Expression]| parts.iter().all(|part| is_small(part, left));
+    match &expression.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => true,
+        Expr::Select(select) => all(&[&select.operand]),
+        Expr::Call(call) => {
+            let target = call.target.as_deref().into_iter();
+            all(&target.chain(&call.args).collect::<Vec<_>>())
+        }
+        Expr::List(list) => all(&list.elements.iter().collect::<Vec<_>>()),
+        Expr::Map(map) => map.entries.iter().all(|entry| is_small_entry(entry, left)),
+        Expr::Struct(made) => made.entries.iter().all(|entry| is_small_entry(entry, left)),
+        Expr::Comprehension(of) => {
+            let (range, begin, result) = (&of.iter_range, &of.accu_init, &of.result);
+            all(&[range, begin, &of.loop_cond, &of.loop_step, result])
+        }
+    }
+}
+
+fn is_small_entry(entry: &IdedEntryExpr, left: &mut usize) -> bool {
+    match &entry.expr {
+        EntryExpr::StructField(field) => is_small(&field.value, left),
+        EntryExpr::MapEntry(entry) => is_small(&entry.key, left) && is_small(&entry.value, left),
+    }
+}
+
 struct Writer {
     next: u64,
+    /// How many parts may still be written twice.
+    room: usize,
     /// Whether what is written gets the number of the macro.
     in_place: bool,
     place: u64,
@@ -212,7 +250,7 @@ impl Writer {
             ("sortBy", [variable, key]) => {
                 return Some(self.sorted(of, named(variable)?, key));
             }
-            ("optMap" | "optFlatMap", [variable, made]) => {
+            ("optMap" | "optFlatMap", [variable, made]) if is_small(of, &mut self.room) => {
                 return Some(self.mapped(of, named(variable)?, made, name == "optMap"));
             }
             _ => {}

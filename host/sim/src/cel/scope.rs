@@ -113,18 +113,19 @@ impl Scope {
 
     fn resolve(&self, expression: &str) -> Result<Cel, String> {
         let read = read(expression)?;
-        if super::is_deep(&read) {
-            return Err("it nests too deep to be evaluated".to_owned());
-        }
-        let mut budget = self.budget.borrow_mut();
-        let evaluated = budget
-            .pay(|| Cel::resolve(&read, &self.context))
-            .map_err(|exceeded| match exceeded {
-                Exceeded::Call => "operation cancelled: actual cost limit exceeded".to_owned(),
-                Exceeded::Object => "validation failed due to running out of cost budget, no \
+        let (budget, context) = (&mut *self.budget.borrow_mut(), &self.context);
+        let mut pay = || budget.pay(|| Cel::resolve(&read, context));
+        let paid = match super::is_deep(&read) {
+            true => super::on_a_large_stack(pay)
+                .ok_or("there is no thread to evaluate it in; try again")?,
+            false => pay(),
+        };
+        let evaluated = paid.map_err(|exceeded| match exceeded {
+            Exceeded::Call => "operation cancelled: actual cost limit exceeded".to_owned(),
+            Exceeded::Object => "validation failed due to running out of cost budget, no \
                                      further validation rules will be run"
-                    .to_owned(),
-            })?;
+                .to_owned(),
+        })?;
         evaluated.map_err(|error| match error {
             // Fields of objects may be called as a variable is.
             ExecutionError::NoSuchKey(key) => match self.failed.get(key.as_str()) {

@@ -14,7 +14,8 @@ use crate::resource::{Nature, Resource};
 use crate::status::{About, ApiError};
 use crate::store::{Object, Refused};
 
-const PODS: &str = "pods";
+/// The table of pods, which are told to end before they do.
+pub(crate) const PODS: &str = "pods";
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 /// What who deletes a Job is told.
@@ -89,8 +90,11 @@ impl Writer<'_> {
             let Some(live) = store.get(&resource.table, key) else {
                 return told.map(Deleted::Gone).ok_or_else(missing);
             };
-            if told.is_none() {
-                check_preconditions(resource, &live, options)?;
+            match &told {
+                None => check_preconditions(resource, &live, options)?,
+                // Somebody has ended it, and made another one of its name.
+                Some(told) if told.uid() != live.uid() => return Ok(Deleted::Gone(told.clone())),
+                Some(_) => {}
             }
             let before = live.value_as(resource);
             let policy = options
@@ -115,7 +119,9 @@ impl Writer<'_> {
                         self.server.committed(resource, &object, true);
                         return Ok(Deleted::Gone(object));
                     }
-                    Err(Refused::Missing) => return Err(missing()),
+                    Err(Refused::Missing) => {
+                        return told.map(Deleted::Gone).ok_or_else(missing);
+                    }
                     Err(Refused::Unkept) => return Err(ApiError::unkept()),
                     Err(_) => continue,
                 }

@@ -11,7 +11,8 @@ use super::snapshot;
 use super::source::Source;
 use super::{StateError, recover};
 use crate::identity::Identity;
-use crate::server::{Config, Server};
+use crate::rest::delete::PODS;
+use crate::server::{Config, Server, Shared};
 use crate::store::Range;
 use crate::{bootstrap, definitions};
 
@@ -97,10 +98,29 @@ fn resume(
             }
         }
     }
+    end_pods(shared);
     // What a server always has is made again where it was deleted or is new.
     bootstrap::fill(shared);
     definitions::resume(shared);
     Ok(server)
+}
+
+/// Removes pods that were told to end and have nothing to wait for: that is one request and
+/// two writes, between which the process may have ended.
+fn end_pods(shared: &Shared) {
+    let tables = shared.store.tables();
+    for table in tables.iter().filter(|table| &***table == PODS) {
+        let page = shared.store.list(table, &Range::default(), None);
+        for pod in page.map(|page| page.objects).unwrap_or_default() {
+            let waits = pod.value()["metadata"]["finalizers"]
+                .as_array()
+                .is_some_and(|finalizers| !finalizers.is_empty());
+            if pod.is_terminating() && !waits {
+                // Nobody else writes yet.
+                let _ = shared.store.remove(table, pod.key(), pod.version());
+            }
+        }
+    }
 }
 
 /// As whom the server is known; somebody new where that was not kept.
@@ -134,4 +154,43 @@ fn keep(
     // The server was just made: nothing is kept of it yet.
     let _ = shared.kept.set(kept);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::TableName;
+
+    #[test]
+    fn a_pod_that_was_told_to_end_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let pods = TableName::from(PODS);
+        let server = Server::open(Config::default(), folder.path()).unwrap();
+        for (name, finalizers) in [("told", json!([])), ("waits", json!(["example.com/wait"]))] {
+            let pod = json!({
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": name,
+                    "namespace": "default",
+                    "deletionTimestamp": "2026-01-01T00:00:00Z",
+                    "finalizers": finalizers,
+                },
+            });
+            let key = format!("default/{name}");
+            server.shared.store.create(&pods, &key, pod).unwrap();
+        }
+        drop(server);
+        let server = Server::open(Config::default(), folder.path()).unwrap();
+        let left = server.shared.store.list(&pods, &Range::default(), None);
+        let left: Vec<String> = left
+            .unwrap()
+            .objects
+            .iter()
+            .map(|pod| pod.key().to_owned())
+            .collect();
+        assert_eq!(left, ["default/waits"]);
+    }
 }

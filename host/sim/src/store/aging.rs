@@ -52,6 +52,9 @@ impl Store {
         state.ticks.last = clock.passed();
         // There is one clock, which is set when the server is made.
         let _ = self.aging.set(Aging { clock, interval });
+        // What came before the clock is as old as the server is.
+        let now = self.bounds().now;
+        state.tables.values_mut().for_each(|table| table.dates(now));
     }
 
     /// What is kept of a history now.

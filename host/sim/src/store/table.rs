@@ -230,6 +230,11 @@ impl Table {
         Ok(self.changes.range(start..).cloned().collect())
     }
 
+    /// Takes all changes for made now.
+    pub(super) fn dates(&mut self, now: u32) {
+        self.times.iter_mut().for_each(|time| *time = now);
+    }
+
     pub(super) fn put(&mut self, object: Arc<Object>, bounds: &Bounds) -> Arc<Object> {
         let before = self.objects.replace(Row(object.clone()));
         self.record(before.map(|row| row.0), object.clone(), false, bounds);

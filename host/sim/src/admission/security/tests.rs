@@ -1,3 +1,5 @@
+//! What each level of the Pod Security standards says of pods.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -8,6 +8,10 @@ use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{ExecutionError, ResolveResult, Value};
 
 use super::failed;
+use crate::cel::budget;
+
+/// So much is compared at most to sort one list, as values of one or 32 bytes of text.
+const COMPARED: usize = 32 << 20;
 
 /// What is in a list or a map, in pairs with places or keys.
 pub(super) fn pairs(arguments: &[Value]) -> ResolveResult {
@@ -86,17 +90,24 @@ pub(super) fn sorted(arguments: &[Value]) -> ResolveResult {
     if !keys.iter().all(is_same) {
         return Err(failed("sortBy", "list elements must have the same type"));
     }
-    let mut pairs: Vec<(&Value, &Value)> = keys.iter().zip(items.iter()).collect();
-    let mut is_ordered = true;
-    pairs.sort_by(|(one, _), (other, _)| {
-        one.partial_cmp(other).unwrap_or_else(|| {
-            is_ordered = false;
-            Ordering::Equal
-        })
-    });
-    if !is_ordered {
+    // Of one type all have an order, or none has; but for what is no number, which has none
+    // beside anything.
+    let has_order = |key: &Value| {
+        keys.first()
+            .and_then(|first| key.partial_cmp(first))
+            .is_some()
+    };
+    if keys.len() > 1 && !keys.iter().all(has_order) {
         return Err(failed("sortBy", "list elements must be comparable"));
     }
+    let largest = keys.iter().map(super::room::size).max().unwrap_or(0);
+    let rounds = usize::try_from(keys.len().checked_ilog2().unwrap_or(0)).unwrap_or(0) + 1;
+    if largest.saturating_mul(rounds).saturating_mul(keys.len()) > COMPARED {
+        budget::exceed();
+        return Err(failed("sortBy", "the list is too large to be sorted"));
+    }
+    let mut pairs: Vec<(&Value, &Value)> = keys.iter().zip(items.iter()).collect();
+    pairs.sort_by(|(one, _), (other, _)| one.partial_cmp(other).unwrap_or(Ordering::Equal));
     let sorted: Vec<Value> = pairs.into_iter().map(|(_, item)| item.clone()).collect();
     Ok(Value::from(sorted))
 }

@@ -279,8 +279,36 @@ fn macros_that_are_written_out_are_evaluated() {
 }
 
 #[test]
+fn what_has_no_order_is_not_sorted() {
+    let numbers: Vec<String> = (0..40)
+        .map(|number| match number % 7 {
+            0 => "0.0 / 0.0".to_owned(),
+            _ => format!("{}.0", 100 - number),
+        })
+        .collect();
+    let text = format!("[{}].sortBy(x, x).size() == 40", numbers.join(", "));
+    let refused = evaluated(&text).unwrap_err();
+    assert!(refused.contains("must be comparable"), "{refused}");
+}
+
+#[test]
+fn one_optmap_after_another_does_not_double_without_end() {
+    let chain = |times| format!("optional.of(1){}", ".optMap(v, v + 1)".repeat(times));
+    holds(&format!("{}.value() == 5", chain(4)));
+    assert!(evaluated(&format!("{}.value() == 41", chain(40))).is_err());
+    let nested = (0..30).fold("1".to_owned(), |inner, _| {
+        format!("optional.of(1).optMap(v, {inner}).value()")
+    });
+    holds(&format!("{nested} == 1"));
+}
+
+#[test]
 fn deep_expressions_have_a_stack() {
+    let sorted = (0..40).fold("1".to_owned(), |inner, _| {
+        format!("[1].sortBy(x, {inner})[0]")
+    });
     for deep in [
+        format!("{sorted} == 1"),
         format!("1{} == 241", " + 1".repeat(240)),
         format!("{}1{} > 0", "(1 + ".repeat(90), ")".repeat(90)),
     ] {
