@@ -17,6 +17,15 @@ const PARTS: [&str; 4] = [
     "/status/phase",
 ];
 
+/// These parts of an object. One function for all, which is smaller than several.
+pub(crate) fn look(
+    cx: &Context,
+    object: &ObjectReference,
+    parts: &[&str],
+) -> Result<Option<Fields>, ReadError> {
+    cx.get_parts(object, parts.iter().copied())
+}
+
 /// Volumes and claims of plugins: what others made is none of ours.
 #[derive(Default)]
 pub(crate) struct Live {
@@ -74,7 +83,7 @@ impl Live {
             live.look_for_volume(cx, &volume.name)?;
             let reference = CLAIM.object(&claim.name).in_namespace(profile);
             if live.claim(&claim.name).is_none()
-                && let Some(object) = cx.get_parts::<Fields, _>(&reference, PARTS)?
+                && let Some(object) = look(cx, &reference, &PARTS)?
             {
                 live.add_claim(&object)?;
             }
@@ -116,7 +125,7 @@ impl Live {
         if name.is_empty() || self.volume(name).is_some() {
             return Ok(());
         }
-        if let Some(object) = cx.get_parts::<Fields, _>(&VOLUME.object(name), PARTS)? {
+        if let Some(object) = look(cx, &VOLUME.object(name), &PARTS)? {
             self.add_volume(&object)?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use reeve_sdk::prelude::*;
 
 use crate::azure::container_of;
-use crate::live::Live;
+use crate::live::{Live, look};
 use crate::pair::{Pair, own_volume};
 use crate::{PROFILE, VOLUME};
 
@@ -12,13 +12,12 @@ use crate::{PROFILE, VOLUME};
 ///
 /// Where containers are made by an effect, it is said in Azure whose each is. Elsewhere
 /// nothing but the volumes says so: who has one of any instance keeps it, whatever account
-/// that is in, and of those that have none the oldest Profile comes first, then the one whose
-/// name is that of the container, then the first by name. What a Profile has is never taken
-/// away.
+/// that is in, and of those that have none the Profile comes first whose name is that of the
+/// container, then the first by name. What a Profile has is never taken away.
 pub(crate) fn refuse(
     cx: &Context,
     profile: &str,
-    pairs: Vec<Pair>,
+    mut pairs: Vec<Pair>,
     live: &Live,
     problems: &mut Problems,
 ) -> Result<Vec<Pair>, Failure> {
@@ -42,65 +41,33 @@ pub(crate) fn refuse(
     }
     let mut holder = None;
     for other in &others {
-        if has_any(cx, &other.name, pairs.iter().filter(|pair| unclear(pair)))? {
-            holder = Some(&other.name);
-            break;
+        for instance in pairs.iter().filter(|pair| unclear(pair)) {
+            let instance = instance.instance.as_deref().unwrap_or_default();
+            let volume = VOLUME.object(own_volume(&other.name, instance));
+            if look(cx, &volume, &["/metadata/name"])?.is_some() {
+                holder = Some(&other.name);
+            }
         }
     }
     // Who has one volume of it may have all.
     let has = pairs.iter().any(|pair| unclear(pair) && live.has(pair));
-    if !has && holder.is_none() {
-        let own = rank(cx, profile, &container)?;
-        for other in &others {
-            if rank(cx, &other.name, &container)? < own {
-                holder = Some(&other.name);
-                break;
-            }
-        }
+    if !has && holder.is_none() && profile != container {
+        let mut names = others.iter().map(|other| &other.name);
+        holder = names.find(|name| **name == container || name.as_str() < profile);
     }
     let Some(holder) = holder else {
         return Ok(pairs);
     };
-    let stays = match has {
-        true => "; what is there stays, and shows each the files of the other",
-        false => "",
-    };
-    let (doubtful, mut kept): (Vec<Pair>, Vec<Pair>) = pairs.into_iter().partition(unclear);
-    for pair in &doubtful {
+    pairs.retain(|pair| {
+        if !unclear(pair) {
+            return true;
+        }
         problems.add(format_args!(
             "{}: container {container} is that of Profile {holder}, too: both names give the same \
-             container; recreate one of the Profiles under another name{stays}",
+             container; recreate one of the Profiles under another name; what is there stays",
             pair.what
         ));
-    }
-    kept.extend(doubtful.into_iter().filter(|pair| live.has(pair)));
-    Ok(kept)
-}
-
-/// Whether a Profile has a volume of one of the instances of these pairs.
-fn has_any<'a>(
-    cx: &Context,
-    profile: &str,
-    mut pairs: impl Iterator<Item = &'a Pair>,
-) -> Result<bool, Failure> {
-    pairs.try_fold(false, |has, pair| {
-        let instance = pair.instance.as_deref().unwrap_or_default();
-        let volume = VOLUME.object(own_volume(profile, instance));
-        let found = cx.get_parts::<Fields, _>(&volume, ["/metadata/name"])?;
-        Ok(has || found.is_some())
-    })
-}
-
-/// Which of several Profiles without a volume comes first: the oldest, since the volumes of
-/// an older one may be on their way.
-fn rank(cx: &Context, profile: &str, container: &str) -> Result<(String, bool, String), Failure> {
-    let made =
-        cx.get_parts::<Fields, _>(&PROFILE.object(profile), ["/metadata/creationTimestamp"])?;
-    let metadata = made.and_then(|made| made.read::<Fields>("metadata").ok());
-    let made = metadata.and_then(|metadata| metadata.read::<String>("creationTimestamp").ok());
-    Ok((
-        made.unwrap_or_default(),
-        profile != container,
-        profile.to_owned(),
-    ))
+        live.has(pair)
+    });
+    Ok(pairs)
 }
