@@ -83,6 +83,37 @@ pub(crate) fn validate(
     allowed.map_err(|why| forbidden(resource, object, &why))
 }
 
+/// Asks policies, and after them webhooks, about a request.
+///
+/// # Errors
+///
+/// What the first says that does not allow it.
+pub(crate) fn ask(request: &policy::Request<'_>, warn: impl Fn(&str)) -> Result<(), ApiError> {
+    policy::check(request, &warn)?;
+    webhooks::check(request, &warn)
+}
+
+/// Has policies, and after them webhooks, change the object of a request, and returns what
+/// came of it; none where nobody changed it. `settle` brings what they make into the form
+/// that objects have, of policies strictly.
+///
+/// # Errors
+///
+/// What the first says that does not allow it, or cannot be carried out.
+pub(crate) fn change(
+    request: policy::Request<'_>,
+    settle: impl Fn(&mut Value, bool) -> Result<(), ApiError>,
+    warn: impl Fn(&str),
+) -> Result<Option<Value>, ApiError> {
+    let by_policies = policy::mutate(&request, |changed| settle(changed, true))?;
+    let request = policy::Request {
+        object: by_policies.as_ref().or(request.object),
+        ..request
+    };
+    let by_webhooks = webhooks::mutate(&request, |changed| settle(changed, false), warn)?;
+    Ok(by_webhooks.or(by_policies))
+}
+
 /// Whether somebody outside of the server may be asked about a request.
 pub(crate) fn may_ask(server: &Shared) -> bool {
     webhooks::has_validating(server)

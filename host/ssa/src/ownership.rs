@@ -355,7 +355,6 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Undoes removals of what managers of a version own.
 /// Whether what is empty in `config` still is in what was made of it. Items of lists, of
 /// which it would have to be seen which is which, are to have nothing empty in them.
 fn stays_empty(config: &Value, merged: &Value) -> bool {
@@ -380,6 +379,7 @@ fn has_empty(value: &Value) -> bool {
     }
 }
 
+/// Undoes removals of what managers of a version own.
 fn put_back_owned(schema: &Schema, merged: &Value, pruned: &Value, owned: &FieldSet) -> Value {
     let keep = named_fields_of(schema, pruned).union(&with_named_fields(schema, owned));
     remove(

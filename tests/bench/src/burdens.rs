@@ -3,8 +3,8 @@
 //! the server has allocated for them it gives back.
 
 use crate::figure::{Figures, median};
-use crate::fleet::{MIB, SETTLING, scaled};
 use crate::process::{ClusterProcess, client};
+use crate::scale::{MIB, SETTLING, scaled};
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

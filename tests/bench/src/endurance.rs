@@ -2,8 +2,8 @@
 //! the time: nothing grows.
 
 use crate::figure::{Figures, median};
-use crate::fleet::scaled;
 use crate::process::{ClusterProcess, client};
+use crate::scale::scaled;
 use anyhow::{Context as _, Result, ensure};
 use futures::TryStreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};

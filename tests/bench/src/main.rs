@@ -22,6 +22,7 @@ mod postgres;
 mod process;
 mod readers;
 mod replay;
+mod scale;
 mod scenarios;
 mod setup;
 mod swap;

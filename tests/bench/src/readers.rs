@@ -2,8 +2,8 @@
 //! of everything in pages, and an event to a thousand watchers.
 
 use crate::figure::{Figures, median};
-use crate::fleet::scaled;
 use crate::process::{ClusterProcess, client};
+use crate::scale::scaled;
 use crate::setup::{control_plane, spread};
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};

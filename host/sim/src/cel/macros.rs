@@ -7,6 +7,7 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::parser::Expression;
 
+use super::meter;
 use super::source::Fault;
 
 /// Puts an entry, or those of a map, into a map.
@@ -192,29 +193,8 @@ fn is_small(expression: &Expression, left: &mut usize) -> bool {
         return false;
     };
     *left = less;
-    let mut all = |parts: &[&Expression]| parts.iter().all(|part| is_small(part, left));
-    match &expression.expr {
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => true,
-        Expr::Select(select) => all(&[&select.operand]),
-        Expr::Call(call) => {
-            let target = call.target.as_deref().into_iter();
-            all(&target.chain(&call.args).collect::<Vec<_>>())
-        }
-        Expr::List(list) => all(&list.elements.iter().collect::<Vec<_>>()),
-        Expr::Map(map) => map.entries.iter().all(|entry| is_small_entry(entry, left)),
-        Expr::Struct(made) => made.entries.iter().all(|entry| is_small_entry(entry, left)),
-        Expr::Comprehension(of) => {
-            let (range, begin, result) = (&of.iter_range, &of.accu_init, &of.result);
-            all(&[range, begin, &of.loop_cond, &of.loop_step, result])
-        }
-    }
-}
-
-fn is_small_entry(entry: &IdedEntryExpr, left: &mut usize) -> bool {
-    match &entry.expr {
-        EntryExpr::StructField(field) => is_small(&field.value, left),
-        EntryExpr::MapEntry(entry) => is_small(&entry.key, left) && is_small(&entry.value, left),
-    }
+    let parts = meter::parts(expression);
+    parts.into_iter().all(|part| is_small(part, left))
 }
 
 struct Writer {

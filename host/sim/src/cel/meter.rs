@@ -43,28 +43,34 @@ pub(super) fn metered(expression: &mut Expression) {
 
 /// How deep an expression nests: evaluation takes some of the stack for each level.
 pub(super) fn depth(expression: &Expression) -> usize {
-    let deepest = |parts: &[&Expression]| parts.iter().map(|part| depth(part)).max().unwrap_or(0);
-    let of_entry = |entry: &IdedEntryExpr| match &entry.expr {
-        EntryExpr::StructField(field) => depth(&field.value),
-        EntryExpr::MapEntry(entry) => depth(&entry.key).max(depth(&entry.value)),
-    };
-    1 + match &expression.expr {
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => 0,
-        Expr::Select(select) => depth(&select.operand),
+    1 + parts(expression).into_iter().map(depth).max().unwrap_or(0)
+}
+
+/// What an expression is made of.
+pub(super) fn parts(expression: &Expression) -> Vec<&Expression> {
+    let mut all: Vec<&Expression> = Vec::new();
+    match &expression.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
+        Expr::Select(select) => all.push(&select.operand),
         Expr::Call(call) => {
-            let target = call.target.as_deref().into_iter();
-            target.chain(&call.args).map(depth).max().unwrap_or(0)
+            all.extend(call.target.as_deref());
+            all.extend(&call.args);
         }
-        Expr::List(list) => list.elements.iter().map(depth).max().unwrap_or(0),
-        Expr::Map(map) => map.entries.iter().map(of_entry).max().unwrap_or(0),
-        Expr::Struct(made) => made.entries.iter().map(of_entry).max().unwrap_or(0),
-        Expr::Comprehension(of) => deepest(&[
-            &of.iter_range,
-            &of.accu_init,
-            &of.loop_cond,
-            &of.loop_step,
-            &of.result,
-        ]),
+        Expr::List(list) => all.extend(&list.elements),
+        Expr::Map(map) => all.extend(map.entries.iter().flat_map(of_entry)),
+        Expr::Struct(made) => all.extend(made.entries.iter().flat_map(of_entry)),
+        Expr::Comprehension(of) => {
+            all.extend([&of.iter_range, &of.accu_init]);
+            all.extend([&of.loop_cond, &of.loop_step, &of.result]);
+        }
+    }
+    all
+}
+
+fn of_entry(entry: &IdedEntryExpr) -> Vec<&Expression> {
+    match &entry.expr {
+        EntryExpr::StructField(field) => vec![&field.value],
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Writer;
-use crate::admission::policy::{self, Operation, Request};
+use crate::admission::policy::{Operation, Request};
 use crate::admission::{self, security, webhooks};
 use crate::decode::{self, Document};
 use crate::kinds::edit;
@@ -49,9 +49,7 @@ impl Writer<'_> {
         let Some(request) = self.request(operation, object, old) else {
             return Ok(());
         };
-        let warn = |warning: &str| self.warn(std::iter::once(warning));
-        policy::check(&request, warn)?;
-        webhooks::check(&request, warn)
+        admission::ask(&request, |warning| self.warn(std::iter::once(warning)))
     }
 
     /// Has policies, and after them webhooks, change what is to be written, and says
@@ -69,21 +67,17 @@ impl Writer<'_> {
         if !admission::may_change(self.server) {
             return Ok(false);
         }
-        let before = object.clone();
-        if let Some(request) = self.request(operation, Some(&before), old)
-            && let Some(changed) = policy::mutate(&request, |changed| self.settle(changed, true))?
-        {
-            *object = changed;
-        }
-        let between = object.clone();
-        if let Some(request) = self.request(operation, Some(&between), old) {
-            let warn = |warning: &str| self.warn(std::iter::once(warning));
-            let settle = |changed: &mut Value| self.settle(changed, false);
-            if let Some(changed) = webhooks::mutate(&request, settle, warn)? {
-                *object = changed;
-            }
-        }
-        Ok(*object != before)
+        let Some(request) = self.request(operation, Some(object), old) else {
+            return Ok(false);
+        };
+        let settle = |changed: &mut Value, strict| self.settle(changed, strict);
+        let warn = |warning: &str| self.warn(std::iter::once(warning));
+        let changed = admission::change(request, settle, warn)?;
+        let Some(changed) = changed.filter(|changed| changed != object) else {
+            return Ok(false);
+        };
+        *object = changed;
+        Ok(true)
     }
 
     /// Asks those about a deletion who may change what is written: they may refuse it.
@@ -99,8 +93,8 @@ impl Writer<'_> {
         webhooks::mutate(&request, |_| Ok(()), warn).map(drop)
     }
 
-    /// Brings what admission made into the form that objects have. It stays of its kind. Fields that the type
-    /// does not have are refused where it is `strict`.
+    /// Brings what admission made into the form that objects have. It stays of its kind.
+    /// Fields that the type does not have are refused where it is `strict`.
     fn settle(&self, changed: &mut Value, strict: bool) -> Result<(), ApiError> {
         let resource = self.resource;
         match edit::text(changed, "kind") {

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{Call, Writer, meta, scale};
+use crate::admission;
 use crate::admission::policy::{self, Operation, Request, Sent};
-use crate::admission::{self, webhooks};
 use crate::decode::{self, Document};
 use crate::status::ApiError;
 use crate::typed::{SCALE, Typed};
@@ -32,20 +32,14 @@ impl Call {
         if !admission::may_change(&self.server) {
             return Ok(());
         }
-        let settle = |changed: &mut Value| {
+        let settle = |changed: &mut Value, _| {
             let document = Document::from(std::mem::take(changed));
             let read = decode::builtin(typed.api_version, typed.kind, document);
             *changed = read.map_err(|why| ApiError::internal_error(&why))?.object;
             Ok(())
         };
-        let before = object.clone();
-        let request = self.sent(operation, typed, &before, old);
-        if let Some(changed) = policy::mutate(&request, settle)? {
-            *object = changed;
-        }
-        let between = object.clone();
-        let request = self.sent(operation, typed, &between, old);
-        if let Some(changed) = webhooks::mutate(&request, settle, |warning| self.warn(warning))? {
+        let request = self.sent(operation, typed, object, old);
+        if let Some(changed) = admission::change(request, settle, |warning| self.warn(warning))? {
             *object = changed;
         }
         Ok(())
@@ -63,8 +57,7 @@ impl Call {
         object: &Value,
     ) -> Result<(), ApiError> {
         let request = self.sent(operation, typed, object, None);
-        policy::check(&request, |warning| self.warn(warning))?;
-        webhooks::check(&request, |warning| self.warn(warning))
+        admission::ask(&request, |warning| self.warn(warning))
     }
 
     /// Asks about a connection, which has parameters and no body.
@@ -176,8 +169,6 @@ impl Writer<'_> {
                 name: meta::text(object, "name"),
             }),
         };
-        let warn = |warning: &str| self.warn(std::iter::once(warning));
-        policy::check(&request, warn)?;
-        webhooks::check(&request, warn)
+        admission::ask(&request, |warning| self.warn(std::iter::once(warning)))
     }
 }

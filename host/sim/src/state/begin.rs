@@ -12,6 +12,7 @@ use super::source::Source;
 use super::{StateError, recover};
 use crate::identity::Identity;
 use crate::rest::delete::PODS;
+use crate::rest::meta;
 use crate::server::{Config, Server, Shared};
 use crate::store::Range;
 use crate::{bootstrap, definitions};
@@ -111,11 +112,9 @@ fn end_pods(shared: &Shared) {
     let tables = shared.store.tables();
     for table in tables.iter().filter(|table| &***table == PODS) {
         let page = shared.store.list(table, &Range::default(), None);
-        for pod in page.map(|page| page.objects).unwrap_or_default() {
-            let waits = pod.value()["metadata"]["finalizers"]
-                .as_array()
-                .is_some_and(|finalizers| !finalizers.is_empty());
-            if pod.is_terminating() && !waits {
+        let pods = page.map(|page| page.objects).unwrap_or_default();
+        for pod in pods.iter().filter(|pod| pod.is_terminating()) {
+            if meta::has_no_finalizers(&pod.value()) {
                 // Nobody else writes yet.
                 let _ = shared.store.remove(table, pod.key(), pod.version());
             }

@@ -2,7 +2,7 @@
 //! a status needs, or those of the projects.
 
 use reeve_sim::Actors;
-use reeve_test_support::skipped;
+use reeve_test_support::{definitions, skipped};
 use serde_json::{Value, json};
 
 use crate::world::{World, addressed};
@@ -15,33 +15,6 @@ pub(crate) fn with(kinds: &[&str]) -> World {
     World::with(Actors {
         kinds: kinds.iter().map(|kind| kind.parse().unwrap()).collect(),
         ..Actors::default()
-    })
-}
-
-/// A definition of our own. A status is born as those of Flux are.
-pub(crate) fn definition(plural: &str, kind: &str, group: &str, version: &str) -> Value {
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let mut status = open.clone();
-    status["default"] = json!({"observedGeneration": -1});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
-            "versions": [{
-                "name": version,
-                "served": true,
-                "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": open, "status": status},
-                }},
-            }],
-        },
     })
 }
 
@@ -95,7 +68,7 @@ pub(crate) async fn flux() -> World {
     ] {
         let group = format!("{group}.toolkit.fluxcd.io");
         world
-            .create(definition(plural, kind, &group, version))
+            .create(definitions::open(plural, kind, &group, version))
             .await;
     }
     world

@@ -1,10 +1,10 @@
 //! Sources of Flux, and what holds for all of its kinds.
 
+use reeve_test_support::definitions;
 use serde_json::{Value, json};
 
 use crate::deliverers::{
-    FLUX, charts, definition, flux, git, history, kustomization, message, object, of_projects,
-    release, with,
+    FLUX, charts, flux, git, history, kustomization, message, object, of_projects, release, with,
 };
 use crate::world::{after, conditions, has};
 
@@ -146,7 +146,12 @@ async fn sources_that_nobody_plays_count_as_there() {
     let world = with(&["HelmRelease.helm.toolkit.fluxcd.io"]);
     let group = "helm.toolkit.fluxcd.io";
     world
-        .create(definition("helmreleases", "HelmRelease", group, "v2"))
+        .create(definitions::open(
+            "helmreleases",
+            "HelmRelease",
+            group,
+            "v2",
+        ))
         .await;
     world.create(release("web", &[], json!({}))).await;
     after(1.5).await;

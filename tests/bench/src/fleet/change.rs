@@ -3,9 +3,9 @@
 
 use super::agent::AgentProcess;
 use super::probe::Probe;
-use super::scaled;
 use crate::figure::{Figures, median};
 use crate::process::ClusterProcess;
+use crate::scale::{SETTLING, scaled};
 use crate::setup::plugin;
 use crate::world::World;
 use anyhow::{Result, ensure};
@@ -67,7 +67,7 @@ impl Site {
         world.populate(profiles).await?;
         let mut agent = AgentProcess::start(&kubeconfig, cache)?;
         agent.converged(world.units()).await?;
-        sleep(super::SETTLING).await;
+        sleep(SETTLING).await;
         let probe = Probe::open(world).await?;
         Ok(Self {
             agent,
@@ -87,7 +87,7 @@ impl Site {
             self.probe.change().await?;
         }
         // What is put off until the agent has nothing else to do belongs to it.
-        sleep(super::SETTLING).await;
+        sleep(SETTLING).await;
         let used = self.agent.process().cpu()? - before;
         let writes = self.agent.writes().await?;
         ensure!(

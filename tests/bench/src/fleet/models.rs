@@ -2,9 +2,9 @@
 //! each of them anew.
 
 use super::agent::AgentProcess;
-use super::{SETTLING, scaled};
 use crate::figure::{Figures, median};
 use crate::process::ClusterProcess;
+use crate::scale::{SETTLING, scaled};
 use crate::setup::{plugin, spread};
 use crate::world::{World, apply};
 use anyhow::{Context as _, Result, bail, ensure};

@@ -12,10 +12,10 @@
 mod outside;
 
 use super::agent::AgentProcess;
-use super::{MIB, SETTLING, scaled};
 use crate::bare::{BareLoop, BareProcess, Follow};
 use crate::figure::{Figures, median};
 use crate::process::client;
+use crate::scale::{MIB, SETTLING, scaled};
 use crate::setup::spread;
 use crate::world::{Wanted, Watched};
 use anyhow::{Context as _, Result, ensure};

@@ -3,10 +3,10 @@
 
 use super::agent::AgentProcess;
 use super::audit::audited;
-use super::{SETTLING, scaled};
 use crate::bare::{BareLoop, BareProcess, Follow};
 use crate::figure::{Figures, median};
 use crate::process::client;
+use crate::scale::{SETTLING, scaled};
 use crate::setup::{control_plane, plugin};
 use crate::world::{AGENT, World};
 use anyhow::Result;

@@ -3,10 +3,10 @@
 
 use super::agent::AgentProcess;
 use super::probe::Probe;
-use super::{MIB, SETTLING, scaled};
 use crate::bare::{BareLoop, BareProcess, Follow};
 use crate::figure::{Figures, median};
 use crate::process::client;
+use crate::scale::{MIB, SETTLING, scaled};
 use crate::setup::{control_plane, guest, plugin};
 use crate::world::{AGENT, Wanted, World, profile_name};
 use anyhow::{Context as _, Result, ensure};

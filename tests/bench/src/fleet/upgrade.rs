@@ -5,9 +5,9 @@
 use super::agent::AgentProcess;
 use super::audit::audited;
 use super::probe::Probe;
-use super::{SETTLING, scaled};
 use crate::figure::{Figures, median};
 use crate::process::client;
+use crate::scale::{SETTLING, scaled};
 use crate::setup::{control_plane, plugin};
 use crate::wasm::another;
 use crate::world::{AGENT, NAMESPACE, World};

@@ -8,6 +8,7 @@ use futures::{StreamExt as _, pin_mut};
 use hyper::Request;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent, WatchParams};
 use kube::{Api, Client};
+use reeve_test_support::definitions;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -94,34 +95,7 @@ impl Server {
             ("ocirepositories", "OCIRepository", "source", "v1"),
         ] {
             let group = format!("{group}.toolkit.fluxcd.io");
-            let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-            let mut status = open.clone();
-            status["default"] = json!({"observedGeneration": -1});
-            let definition = json!({
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "CustomResourceDefinition",
-                "metadata": {"name": format!("{plural}.{group}")},
-                "spec": {
-                    "group": group,
-                    "scope": "Namespaced",
-                    "names": {
-                        "plural": plural,
-                        "singular": kind.to_lowercase(),
-                        "kind": kind,
-                        "listKind": format!("{kind}List"),
-                    },
-                    "versions": [{
-                        "name": version,
-                        "served": true,
-                        "storage": true,
-                        "subresources": {"status": {}},
-                        "schema": {"openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {"spec": open, "status": status},
-                        }},
-                    }],
-                },
-            });
+            let definition = definitions::open(plural, kind, &group, version);
             self.create(DEFINITIONS, &definition).await?;
         }
         Ok(())
