@@ -107,11 +107,21 @@ impl Reports {
 
     /// Hands in a report. It replaces an unwritten one about the same thing.
     pub(crate) fn put(&self, about: About, report: Report) {
+        self.put_of(about, report, false);
+    }
+
+    /// The same of a unit that runs again at once: what is said after that replaces it
+    /// unwritten, unless that takes long.
+    pub(crate) fn put_for_now(&self, about: About, report: Report) {
+        self.put_of(about, report, true);
+    }
+
+    fn put_of(&self, about: About, report: Report, runs_on: bool) {
         let mut pending = self.0.pending.lock();
         if pending.muted {
             return;
         }
-        pending.put(about, report);
+        pending.put(about, report, runs_on);
         drop(pending);
         self.0.arrived.notify_one();
     }

@@ -492,8 +492,11 @@ impl Controller {
             let now = self.clock.now();
             set_unit_conditions(state, &ran.problems, &ran.conditions, now);
             let report = unit_report(unit, state, ran.primary_uid.as_deref(), digest);
-            self.reports
-                .put(About::Unit(name), Report::Unit(Some(Box::new(report))));
+            let (about, report) = (About::Unit(name), Report::Unit(Some(Box::new(report))));
+            match ran.again {
+                true => self.reports.put_for_now(about, report),
+                false => self.reports.put(about, report),
+            }
             state.reported = true;
         } else if state.reported || self.state.unit_objects.contains(&name) {
             state.conditions.clear();

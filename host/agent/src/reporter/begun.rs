@@ -4,6 +4,7 @@
 //! dies, and never be taken away. So a run waits until the `Unit` object has what it is
 //! about to ask for.
 
+use super::pending::Haste;
 use super::{About, Report, Reports, UnitReport};
 use reeve_api::{ActionStatus, UnitStatus};
 use std::collections::HashMap;
@@ -84,7 +85,7 @@ impl Reports {
             };
             pending.units.insert(object.to_owned(), said.clone());
             let about = About::Unit(object.to_owned());
-            pending.place(about, Report::Unit(Some(said)), false);
+            pending.place(about, Report::Unit(Some(said)), Haste::News);
             pending.begun.wait(object, actions)
         };
         self.0.arrived.notify_one();

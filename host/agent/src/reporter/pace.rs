@@ -69,6 +69,19 @@ pub(super) fn differ_in_words(one: &UnitReport, other: &UnitReport) -> bool {
         && of_one.map(kind_of).eq(of_other.map(kind_of))
 }
 
+/// Whether two reports tell the same of what must not happen twice to a unit, though nothing
+/// but its sync knows that it has: hooks, what a person has approved.
+pub(super) fn same_once(one: &UnitReport, other: &UnitReport) -> bool {
+    let [one, other] = [one, other].map(|report| {
+        let sync = report.status.sync.as_ref();
+        sync.map(|sync| (&sync.hooks, &sync.approved, &sync.used_approval))
+            .filter(|(hooks, approved, used)| {
+                !hooks.is_empty() || approved.is_some() || used.is_some()
+            })
+    });
+    one == other
+}
+
 fn without_words(sync: &SyncStatus) -> SyncStatus {
     let mut sync = sync.clone();
     if let Some(blocked) = &mut sync.blocked_by {

@@ -2,11 +2,15 @@
 
 use super::begun::Begun;
 use super::names::Names;
-use super::pace::{Pace, differ_in_words};
+use super::pace::{Pace, differ_in_words, same_once};
 use super::{About, Report, UnitReport};
 use reeve_api::{KeptSecret, PluginStatus};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tokio::time::Instant;
+
+/// After so many times the pace of words, what is said of a unit that runs on is written
+/// though it does so still: its turn may come late among many.
+const RUNS_ON: u32 = 4;
 
 /// Attempts at one report that did not succeed.
 #[derive(Debug)]
@@ -34,9 +38,9 @@ pub(super) struct Pending {
     /// What was written last: the next one after it has its turn, so that one
     /// that cannot be written does not hold up the others.
     last: Option<About>,
-    /// What is being written, and whether it could have waited. A newer report about the same
+    /// What is being written, and how long it could have waited. A newer report about the same
     /// thing waits for its end.
-    writing: BTreeMap<About, bool>,
+    writing: BTreeMap<About, Haste>,
     /// Whether somebody else is the one who reports.
     pub(super) muted: bool,
     /// Whether somebody waits until everything is written.
@@ -59,8 +63,20 @@ pub(super) struct Pending {
 /// A report that is to be written.
 struct Waiting {
     report: Report,
-    /// Whether nothing but words has changed since what was written last.
-    can_wait: bool,
+    haste: Haste,
+}
+
+/// How soon a report is to be written: as soon as the most urgent of those that it has
+/// replaced unwritten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Haste {
+    /// The unit runs on, and what is said then is news: this is written if that takes long.
+    RunsOn,
+    /// Nothing but words has changed since what was written last.
+    Words,
+    /// At once.
+    #[default]
+    News,
 }
 
 /// Whose turn comes when.
@@ -93,40 +109,49 @@ impl Later {
 }
 
 impl Pending {
-    /// Takes a report in, in the place of an older one about the same thing.
-    pub(super) fn put(&mut self, about: About, report: Report) {
-        let mut can_wait = false;
+    /// Takes a report in, in the place of an older one about the same thing. It is of a unit
+    /// that `runs_on`, or of what rests for now.
+    pub(super) fn put(&mut self, about: About, report: Report, runs_on: bool) {
+        let mut haste = Haste::News;
         if let (About::Unit(name), Report::Unit(report)) = (&about, &report) {
             let before = match report {
                 Some(report) => self.units.insert(name.clone(), report.clone()),
                 None => self.units.remove(name),
             };
             if let (Some(before), Some(report)) = (before, report) {
-                can_wait = before != *report && differ_in_words(&before, report);
+                let words = before != *report && differ_in_words(&before, report);
+                haste = match words {
+                    // Hooks that have run, and what a person has approved, must not be lost.
+                    _ if runs_on && same_once(&before, report) => Haste::RunsOn,
+                    true => Haste::Words,
+                    false => Haste::News,
+                };
             }
         }
-        self.place(about, report, can_wait);
+        self.place(about, report, haste);
     }
 
-    /// Has a report written, at once unless it and what it replaces `can_wait`, or it was
-    /// tried in vain.
-    pub(super) fn place(&mut self, about: About, report: Report, can_wait: bool) {
+    /// Has a report written, as soon as it or what it replaces is urgent, and it was not tried
+    /// in vain.
+    pub(super) fn place(&mut self, about: About, report: Report, haste: Haste) {
         let replaced = self.reports.get(&about);
-        let can_wait = can_wait && replaced.is_none_or(|replaced| replaced.can_wait);
-        let waiting = Waiting { report, can_wait };
-        self.reports.insert(about.clone(), waiting);
-        self.turn(about, can_wait);
+        let haste = replaced.map_or(haste, |replaced| haste.max(replaced.haste));
+        self.reports
+            .insert(about.clone(), Waiting { report, haste });
+        self.turn(about, haste);
     }
 
     /// Says when it is the turn of a report.
-    fn turn(&mut self, about: About, can_wait: bool) {
+    fn turn(&mut self, about: About, haste: Haste) {
         let now = Instant::now();
         let failed = self.failed.get(&about).map(|failed| failed.until);
-        let rests = match can_wait && !self.hurried {
+        let rests = match haste {
+            Haste::News => None,
+            _ if self.hurried => None,
+            Haste::RunsOn => Some(now + self.pace.interval * RUNS_ON),
             // What is being written is written now.
-            true if self.writing.contains_key(&about) => Some(now + self.pace.interval),
-            true => self.pace.rests_until(&about, now),
-            false => None,
+            Haste::Words if self.writing.contains_key(&about) => Some(now + self.pace.interval),
+            Haste::Words => self.pace.rests_until(&about, now),
         };
         self.due.remove(&about);
         self.later.take(&about);
@@ -146,14 +171,14 @@ impl Pending {
         let said = self.units.get(object).cloned();
         let about = About::Unit(object.to_owned());
         if (lacks_names || said.is_some()) && !self.reports.contains_key(&about) {
-            self.place(about, Report::Unit(said), true);
+            self.place(about, Report::Unit(said), Haste::Words);
         }
     }
 
     /// Has a `Unit` object written with what was last said, unless it is to be anyway.
     pub(super) fn say_again(&mut self, object: &str) {
         let said = self.units.get(object).cloned();
-        self.place(About::Unit(object.to_owned()), Report::Unit(said), false);
+        self.place(About::Unit(object.to_owned()), Report::Unit(said), Haste::News);
     }
 
     /// Lets nothing wait that could, from now on.
@@ -161,7 +186,7 @@ impl Pending {
         self.hurried = true;
         self.pace.clear();
         for about in self.reports.keys().cloned().collect::<Vec<_>>() {
-            self.turn(about, false);
+            self.turn(about, Haste::News);
         }
     }
 
@@ -212,14 +237,14 @@ impl Pending {
         self.others_are_next = first.is_some();
         let about = first.or_else(|| others.find(is_free).cloned());
         let next = about.and_then(|about| self.reports.remove_entry(&about));
-        let Some((about, Waiting { report, can_wait })) = next else {
+        let Some((about, Waiting { report, haste })) = next else {
             let next = self.later.order.iter();
             let mut next = next.filter(|(_, about)| is_free(&about));
             return Err(next.next().map(|(at, _)| *at));
         };
         self.due.remove(&about);
         self.last = Some(about.clone());
-        self.writing.insert(about.clone(), can_wait);
+        self.writing.insert(about.clone(), haste);
         Ok((about, report))
     }
 
@@ -242,16 +267,14 @@ impl Pending {
         report: Report,
         failed: Failed,
     ) -> Option<Failed> {
-        let could_wait = self.writing.remove(&about).unwrap_or_default();
+        let haste = self.writing.remove(&about).unwrap_or_default();
         let before = self.failed.insert(about.clone(), failed);
-        let waiting = self.reports.entry(about.clone()).or_insert(Waiting {
-            report,
-            can_wait: could_wait,
-        });
+        let waiting = self.reports.entry(about.clone());
+        let waiting = waiting.or_insert(Waiting { report, haste });
         // What has failed is news still.
-        waiting.can_wait &= could_wait;
-        let can_wait = waiting.can_wait;
-        self.turn(about, can_wait);
+        waiting.haste = waiting.haste.max(haste);
+        let haste = waiting.haste;
+        self.turn(about, haste);
         before
     }
 
@@ -266,7 +289,7 @@ mod tests {
     use super::super::Reports;
     use super::*;
     use futures::FutureExt as _;
-    use reeve_api::{UnitSpec, UnitStatus, condition};
+    use reeve_api::{HookStatus, SyncStatus, UnitSpec, UnitStatus, condition};
     use std::time::Duration;
 
     const INTERVAL: Duration = Duration::from_secs(5);
@@ -425,6 +448,44 @@ mod tests {
         reports.written(&about, true);
         let start = Instant::now();
         assert_eq!(write(&reports, start).await.1, INTERVAL);
+    }
+
+    /// What a unit that runs on says is written with what it says at its rest, unless that is
+    /// long in coming, or something must not happen twice.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_unit_that_runs_on_says_waits_for_its_rest() {
+        let reports = Reports::with_interval(INTERVAL);
+        put(&reports, "a", "Begun", "first");
+        let start = Instant::now();
+        write(&reports, start).await;
+        let runs_on = |message: &str, hooks: usize| {
+            let mut said = reports.said("a").unwrap();
+            said.status.conditions[0].message = message.to_owned();
+            said.status.failures += 1;
+            said.status.sync = Some(SyncStatus {
+                hooks: vec![HookStatus::default(); hooks],
+                ..SyncStatus::default()
+            });
+            let report = Report::Unit(Some(Box::new(said)));
+            reports.put_for_now(unit("a"), report);
+        };
+        // News replaces it.
+        runs_on("second", 0);
+        assert!(write(&reports, start).now_or_never().is_none());
+        put(&reports, "a", "Waiting", "third");
+        let written = write(&reports, start).await;
+        assert_eq!(written, ("third".to_owned(), Duration::ZERO));
+        // There is none for long.
+        runs_on("fourth", 0);
+        let long = INTERVAL * RUNS_ON;
+        assert_eq!(write(&reports, start).await, ("fourth".to_owned(), long));
+        // A hook has run.
+        runs_on("fifth", 1);
+        assert_eq!(write(&reports, start).await, ("fifth".to_owned(), long));
+        // It does not make what is news wait.
+        put(&reports, "a", "Failed", "sixth");
+        runs_on("seventh", 0);
+        assert_eq!(write(&reports, start).await, ("seventh".to_owned(), long));
     }
 
     /// What is sent to nobody is no reason to wait.
