@@ -234,7 +234,9 @@ fn apart(desired: &Desired) -> (Desired, Vec<Box<str>>) {
         next: desired.next,
         empty_is_meant: desired.empty_is_meant,
     };
-    let bodies = objects.map(|object| object.body.to_string().into());
+    // Serialising values cannot fail, and goes past what displaying them needs for formats.
+    let bodies = objects.map(|object| serde_json::to_string(&object.body).unwrap_or_default());
+    let bodies = bodies.map(String::into_boxed_str);
     (rest, bodies.collect())
 }
 

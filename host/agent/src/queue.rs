@@ -13,7 +13,8 @@
 
 use crate::metrics::Metrics;
 use foldhash::HashMap;
-use reeve_core::UnitKey;
+use reeve_cluster::Object;
+use reeve_core::{ObjectReference, UnitKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(crate) struct Queue {
     busy: HashMap<Arc<str>, usize>,
     /// Units that were added while they ran, and how.
     again: HashMap<UnitKey, Urgency>,
+    /// What units that run own and their watches have told of meanwhile, and in which version.
+    told: HashMap<UnitKey, HashMap<ObjectReference, String>>,
     /// Units that are due later, soonest first.
     delayed: BTreeSet<(Instant, UnitKey)>,
     due: HashMap<UnitKey, Instant>,
@@ -242,6 +245,31 @@ impl Queue {
         self.running.get(unit).copied().unwrap_or_default()
     }
 
+    /// Lets a unit run for an object of its own that is another. A watch is often faster than
+    /// the answer to the write that it tells of: while the unit runs it is not known yet
+    /// whether this is what it has written itself.
+    pub(crate) fn add_for(&mut self, unit: UnitKey, object: &Object) {
+        if !self.running.contains_key(&unit) {
+            return self.add(unit);
+        }
+        let version = object.resource_version().to_owned();
+        let told = self.told.entry(unit).or_default();
+        told.insert(object.reference(), version);
+    }
+
+    /// Ends a run that has written these objects. Returns as [`Queue::done`].
+    pub(crate) fn done_writing(&mut self, unit: &UnitKey, written: &[Arc<Object>]) -> bool {
+        if let Some(told) = self.told.get_mut(unit) {
+            for object in written {
+                let reference = object.reference();
+                if told.get(&reference).map(String::as_str) == Some(object.resource_version()) {
+                    told.remove(&reference);
+                }
+            }
+        }
+        self.done(unit)
+    }
+
     /// Ends a run. Returns whether the unit was added in the meantime, in which
     /// case it is queued again.
     pub(crate) fn done(&mut self, unit: &UnitKey) -> bool {
@@ -253,7 +281,8 @@ impl Queue {
                 self.busy.remove(&unit.plugin);
             }
         }
-        let again = self.again.remove(unit);
+        let told = self.told.remove(unit).is_some_and(|told| !told.is_empty());
+        let again = self.again.remove(unit).or(told.then_some(Urgency::Event));
         if let Some(urgency) = again {
             self.enqueue(unit.clone(), urgency);
         }
@@ -264,6 +293,7 @@ impl Queue {
     pub(crate) fn remove(&mut self, unit: &UnitKey) {
         self.forget_delay(unit);
         self.again.remove(unit);
+        self.told.remove(unit);
         if let Some(queued) = self.queued.remove(unit)
             && let Some(lanes) = self.ready.get_mut(&unit.plugin)
         {
@@ -290,6 +320,7 @@ impl Queue {
     pub(crate) fn len(&self) -> usize {
         let ready: usize = self.ready.values().map(Lanes::len).sum();
         let known = self.queued.len() + self.running.len() + self.again.len() + self.due.len();
+        let known = known + self.told.len();
         ready + known + self.delayed.len() + self.turns.len() + self.busy.len() + self.resting.len()
     }
 
@@ -303,7 +334,8 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reeve_core::{GroupVersionKind, ObjectReference};
+    use reeve_cluster::Resource;
+    use reeve_core::GroupVersionKind;
     fn unit(plugin: &str, name: &str) -> UnitKey {
         let kind = GroupVersionKind::new("kubeflow.org", "v1", "Profile");
         UnitKey::new(plugin, ObjectReference::new(kind, None, name))
@@ -327,6 +359,56 @@ mod tests {
         assert_eq!(take(&mut queue, now), Some(unit("p", "a")));
         assert!(!queue.done(&unit("p", "a")));
         assert!(queue.is_idle());
+    }
+
+    fn object(name: &str, version: &str) -> Arc<Object> {
+        let body = format!(
+            r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"{name}","namespace":"n","uid":"u-{name}","resourceVersion":"{version}"}}}}"#
+        );
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "Secret"),
+            plural: "secrets".to_owned(),
+            namespaced: true,
+        };
+        Arc::new(Object::parse(&resource, body.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_unit_runs_again_for_what_it_has_not_written_itself() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        let a = || unit("p", "a");
+        // At rest, whoever has written it.
+        queue.add_for(a(), &object("x", "1"));
+        assert_eq!(take(&mut queue, now), Some(a()));
+        let (mine, other) = (object("x", "2"), object("y", "3"));
+        queue.add_for(a(), &mine);
+        queue.add_for(a(), &other);
+        assert!(!queue.done_writing(&a(), &[mine.clone(), other]));
+        // Somebody has written after it.
+        queue.add(a());
+        take(&mut queue, now);
+        queue.add_for(a(), &mine);
+        queue.add_for(a(), &object("x", "4"));
+        assert!(queue.done_writing(&a(), std::slice::from_ref(&mine)));
+        // It wrote something else.
+        assert_eq!(take(&mut queue, now), Some(a()));
+        queue.add_for(a(), &object("y", "5"));
+        assert!(queue.done_writing(&a(), std::slice::from_ref(&mine)));
+        // Something else has happened, too.
+        assert_eq!(take(&mut queue, now), Some(a()));
+        queue.add_for(a(), &mine);
+        queue.add(a());
+        assert!(queue.done_writing(&a(), std::slice::from_ref(&mine)));
+        // Nobody can tell what it has written.
+        assert_eq!(take(&mut queue, now), Some(a()));
+        queue.add_for(a(), &mine);
+        assert!(queue.done(&a()));
+        assert_eq!(take(&mut queue, now), Some(a()));
+        queue.add_for(a(), &mine);
+        queue.remove(&a());
+        assert!(!queue.done(&a()));
+        assert_eq!(queue.len(), 0);
     }
 
     #[test]

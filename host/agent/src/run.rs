@@ -160,6 +160,8 @@ pub(crate) struct Ran {
     pub(crate) contributing: Option<Vec<ObjectReference>>,
     /// Kinds to which nothing was contributed so far.
     pub(crate) contributes: BTreeSet<String>,
+    /// Objects that were applied, as they were then.
+    pub(crate) written: Vec<Arc<Object>>,
     /// Fields of ours that were taken back.
     pub(crate) contested: Vec<Contested>,
     /// What would be written, where that waits for a person.
@@ -190,6 +192,7 @@ impl Ran {
             sync: None,
             contributing: None,
             contributes: BTreeSet::new(),
+            written: Vec::new(),
             contested: Vec::new(),
             plan: None,
             approved: Vec::new(),

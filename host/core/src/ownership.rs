@@ -200,7 +200,9 @@ impl Stamped {
         {
             annotations.remove(APPLIED_ANNOTATION);
         }
-        let applied = Digest::of(body.to_string().as_bytes()).to_string();
+        // Serialising values cannot fail, and goes past what displaying them needs for formats.
+        let text = serde_json::to_vec(&body).unwrap_or_default();
+        let applied = Digest::of(&text).to_string();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));
         }

@@ -557,7 +557,10 @@ impl Controller {
             let state = self.state.plugins.get(plugin);
             let state = state.and_then(|plugin| plugin.units.get(&*unit.primary));
             match state.and_then(UnitState::drift_delay) {
-                None => self.state.queue.add(unit),
+                None => match &change.new {
+                    Some(object) => self.state.queue.add_for(unit, object),
+                    None => self.state.queue.add(unit),
+                },
                 Some(at) => self.state.queue.add_at(unit, at),
             }
         }

@@ -286,7 +286,7 @@ impl Controller {
     }
 
     pub(super) fn on_ran(&mut self, unit: &UnitKey, key: &LoadKey, mut ran: Ran) {
-        let again = self.state.queue.done(unit);
+        let again = self.state.queue.done_writing(unit, &ran.written);
         // Whoever leads now finds out how the unit is; this replica does when it
         // leads again.
         if self.fence.check().is_err() {

@@ -178,7 +178,11 @@ impl Pending {
     /// Has a `Unit` object written with what was last said, unless it is to be anyway.
     pub(super) fn say_again(&mut self, object: &str) {
         let said = self.units.get(object).cloned();
-        self.place(About::Unit(object.to_owned()), Report::Unit(said), Haste::News);
+        self.place(
+            About::Unit(object.to_owned()),
+            Report::Unit(said),
+            Haste::News,
+        );
     }
 
     /// Lets nothing wait that could, from now on.

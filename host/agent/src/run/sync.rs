@@ -271,6 +271,7 @@ impl Runner {
             let held = held.map(|hold| hold_problem(unit, &hold));
             executed.problems.splice(0..0, held);
             ran.contested.extend(executed.contested);
+            ran.written.extend(executed.answers.iter().cloned());
             let new = executed.answers.into_iter();
             answers.extend(new.map(|answer| (answer.reference(), answer)));
             if executed.problems.is_empty() {
