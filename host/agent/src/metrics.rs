@@ -180,6 +180,7 @@ impl Metrics {
                 ready,
                 failing,
                 waiting,
+                untold: _,
             } = *counts;
             let known = ready.saturating_add(failing).saturating_add(waiting);
             [ready, waiting, failing, total.saturating_sub(known)]

@@ -3,9 +3,11 @@
 mod status;
 pub(crate) mod steps;
 mod tally;
+pub(crate) mod told;
 mod unit;
 
 pub(crate) use tally::Health;
+use told::Told;
 pub(crate) use unit::UnitState;
 
 use crate::active::Active;
@@ -114,6 +116,8 @@ pub(crate) struct PluginState {
     pub(crate) units: HashMap<ObjectReference, UnitState>,
     /// What was asked of single units while another replica led.
     pub(crate) overheard: Overheard,
+    /// Which of them have `Unit` objects that only tell.
+    pub(crate) told: Told,
     /// How many of those are how.
     pub(crate) tally: Arc<Tally>,
     /// Unit labels and the primaries that they stand for.
@@ -190,6 +194,7 @@ impl PluginState {
             newest: None,
             problem: None,
             units: HashMap::new(),
+            told: Told::default(),
             overheard: Overheard::new(),
             tally: Arc::default(),
             labels: HashMap::new(),
@@ -335,6 +340,7 @@ impl PluginState {
         drop(guard);
         let state = self.units.remove(&*unit.primary);
         self.overheard.remove(&*unit.primary);
+        self.told.release(&unit.primary);
         // Whatever else was asked of it.
         self.has_run(unit);
         let state = state?;

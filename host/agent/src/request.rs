@@ -135,6 +135,14 @@ impl PluginState {
         asked
     }
 
+    /// Whether one of the last requests was for this unit alone: who asked looks for what came
+    /// of it.
+    pub(crate) fn is_named(&self, unit: &UnitKey) -> bool {
+        let requests = [&self.reconcile, &self.retry, &self.resync].into_iter();
+        let mut named = requests.filter_map(|asking| unit_of(asking.requested.as_deref()?));
+        named.any(|named| named == unit.id())
+    }
+
     /// Leaves to the leader what was asked, which has done so much of it.
     pub(crate) fn leave_requests(&mut self, status: &PluginStatus) {
         for (asking, handled) in [

@@ -376,10 +376,14 @@ pub struct UnitCounts {
     pub total: u32,
     /// Those whose desired state is in place.
     pub ready: u32,
-    /// Those in trouble; each has a `Unit` object that says why.
+    /// Those in trouble; each has a `Unit` object that says why, unless it is one of `untold`.
     pub failing: u32,
     /// Those that wait, for objects to become healthy or for a person; each has a
-    /// `Unit` object that says for what.
+    /// `Unit` object that says for what, unless it is one of `untold`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waiting: u32,
+    /// Those with something to say that have no `Unit` object: a thousand of a plugin tell of
+    /// others already, and each of those that is well again makes room for one of these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untold: u32,
 }

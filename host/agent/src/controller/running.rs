@@ -323,6 +323,7 @@ impl Controller {
         let digest = active
             .as_ref()
             .map(|active| active.component.digest().to_string());
+        let named = plugin.is_named(unit);
         let Some(state) = plugin.units.get_mut(&*unit.primary) else {
             return;
         };
@@ -483,14 +484,26 @@ impl Controller {
             }
             state.events = ran.events;
         }
+        let remembers = !state.effects.is_empty() || (state.sync.is_durable() && !gone);
         let says_something = !ran.problems.is_empty()
             || !ran.conditions.is_empty()
             || (state.fight.is_some() && !gone)
-            || !state.effects.is_empty()
-            || (state.sync.is_durable() && !gone);
+            || remembers;
+        let has_object = self.state.unit_objects.contains(&name);
+        let must = remembers || named || is_answered(state, &ran.problems);
+        let tells = says_something && (must || plugin.told.admit(&unit.primary, has_object));
+        // One may have waited for its room.
+        let next = match says_something && !must {
+            true => None,
+            false => plugin.told.release(&unit.primary),
+        };
         if says_something {
             let now = self.clock.now();
             set_unit_conditions(state, &ran.problems, &ran.conditions, now);
+        } else {
+            state.conditions.clear();
+        }
+        if tells {
             let report = unit_report(unit, state, ran.primary_uid.as_deref(), digest);
             let (about, report) = (About::Unit(name), Report::Unit(Some(Box::new(report))));
             match ran.again {
@@ -498,11 +511,13 @@ impl Controller {
                 false => self.reports.put(about, report),
             }
             state.reported = true;
-        } else if state.reported || self.state.unit_objects.contains(&name) {
-            state.conditions.clear();
+        } else if state.reported || has_object {
             state.reported = false;
             self.reports.put(About::Unit(name), Report::Unit(None));
         }
+        let next = next.map(|primary| plugin.unit(&primary));
+        next.into_iter()
+            .for_each(|unit| self.state.queue.add_bulk(unit));
         if gone {
             if let Some(active) = &active {
                 active.outside.forget(unit);
@@ -548,6 +563,12 @@ impl Controller {
         }
         self.mark_stale(&unit.plugin);
     }
+}
+
+/// Whether a person answers in the unit's object: a plan or a deletion waits there.
+fn is_answered(state: &UnitState, problems: &[Problem]) -> bool {
+    let held = |problem: &Problem| problem.reason == Reason::DeletionHeld;
+    state.plan.is_some() || problems.iter().any(held)
 }
 
 /// What is wrong with a unit that has made too many steps for what it has made itself.

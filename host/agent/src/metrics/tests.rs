@@ -68,6 +68,7 @@ fn count_all(metrics: &Metrics, name: &str) -> SourceMeter {
         ready: 1,
         failing: 2,
         waiting: 4,
+        untold: 0,
     };
     metrics.units(&plugin, Some(&counts));
     let meter = metrics.source(&plugin, "notes");

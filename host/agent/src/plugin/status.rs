@@ -1,6 +1,7 @@
 //! What is said of a plugin in its status.
 
 use super::PluginState;
+use super::told;
 use crate::active::Active;
 use crate::controller::load_job::Previous;
 use crate::left::{self, Place};
@@ -16,7 +17,10 @@ use reeve_api::{
 
 impl PluginState {
     pub(crate) fn counts(&self) -> UnitCounts {
-        self.tally.counts()
+        UnitCounts {
+            untold: u32::try_from(self.told.untold()).unwrap_or(u32::MAX),
+            ..self.tally.counts()
+        }
     }
 
     /// The status to report.
@@ -371,6 +375,7 @@ fn ready_message(counts: &UnitCounts) -> String {
         ready,
         failing,
         waiting,
+        untold,
     } = counts;
     let mut text = format!("{ready} of {total} units ready");
     for (count, how) in [(waiting, "waiting"), (failing, "failing")] {
@@ -380,6 +385,13 @@ fn ready_message(counts: &UnitCounts) -> String {
     }
     if *waiting > 0 || *failing > 0 {
         text.push_str(": see `kubectl get units`");
+    }
+    if *untold > 0 {
+        text.push_str(&format!(
+            "; {untold} have no Unit object, since {} of the plugin tell of others: they get theirs \
+             as those are well again",
+            told::MOST
+        ));
     }
     text
 }

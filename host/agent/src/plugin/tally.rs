@@ -38,6 +38,7 @@ impl Tally {
             ready: self.ready.load(Relaxed),
             waiting: self.waiting.load(Relaxed),
             failing: self.failing.load(Relaxed),
+            ..UnitCounts::default()
         }
     }
 
@@ -170,6 +171,7 @@ mod tests {
                     ready: count(Health::Ready),
                     waiting: count(Health::Waiting),
                     failing: count(Health::Failing),
+                    ..UnitCounts::default()
                 };
                 prop_assert_eq!(tally.counts(), expected);
                 let present = || all.iter().filter(|one| one.present);

@@ -87,6 +87,25 @@ impl Row {
         }
     }
 
+    /// A unit of which nothing is reported, where that may be for want of room.
+    fn untold(plugin: &str, primary: PrimaryReference, of: u32) -> Self {
+        let well = Self::well(plugin, primary);
+        Self {
+            readiness: Readiness {
+                ready: false,
+                status: "Unknown".to_owned(),
+                reason: "Untold".to_owned(),
+                message: format!(
+                    "{of} units in trouble have no Unit object; `reeve reconcile {plugin} --unit {}` \
+                     says whether this is one of them",
+                    well.primary.name
+                ),
+                since: None,
+            },
+            ..well
+        }
+    }
+
     fn primary(&self) -> String {
         let PrimaryReference {
             kind,
@@ -154,7 +173,8 @@ fn says_something(unit: &Unit) -> bool {
     status.is_none_or(|status| status.secrets.is_empty() || !status.conditions.is_empty())
 }
 
-/// Adds the primaries of a plugin of which nothing is reported.
+/// Adds the primaries of a plugin of which nothing is reported: they are well, unless there are
+/// more in trouble than are told of.
 async fn add_well(client: &Client, plugin: &Plugin, rows: &mut Vec<Row>) -> anyhow::Result<()> {
     let name = plugin.name_any();
     let status = plugin.status.clone().unwrap_or_default();
@@ -189,7 +209,10 @@ async fn add_well(client: &Client, plugin: &Plugin, rows: &mut Vec<Row>) -> anyh
         let key = (object.namespace(), object.name_any());
         if !reported.contains(&key) {
             let primary = primary(&resource, &key, object.uid());
-            rows.push(Row::well(&name, primary));
+            rows.push(match counts.untold {
+                0 => Row::well(&name, primary),
+                untold => Row::untold(&name, primary, untold),
+            });
         }
     }
     Ok(())

@@ -287,6 +287,7 @@ mod tests {
                 ready,
                 failing: total - ready,
                 waiting: 0,
+                untold: 0,
             }),
             conditions: vec![condition(
                 "Ready",

@@ -1,9 +1,13 @@
 //! `Unit` objects: what of them is sent, and that they are what the agent says of a unit.
 
 use crate::told::{PLUGIN, config_map, tell, world};
-use reeve_it::World;
+use reeve_it::{NAMESPACE, World, plugin, plugin_reference};
 use reeve_sim::Verb;
+use reeve_test_support::samples;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Has the plugin want an object in a namespace that is not there: the unit waits for it.
 async fn wait_for(world: &World, namespace: &str) -> Value {
@@ -92,5 +96,85 @@ async fn the_last_word_counts_where_the_watch_is_silent() {
     assert_eq!(
         after["status"]["conditions"][0]["message"],
         before["status"]["conditions"][0]["message"]
+    );
+}
+
+/// So many objects of one plugin tell what is wrong with units.
+const TOLD: usize = 1_000;
+/// After this time, a unit that waits for a namespace has looked for it again.
+const LOOKS: Duration = Duration::from_secs(40);
+
+/// A plugin of which all units are in trouble does not fill the cluster with that.
+#[tokio::test(start_paused = true)]
+async fn of_many_units_in_trouble_a_part_is_told_of() {
+    let world = World::started().await;
+    let quotas = [("plugin.wasm", plugin("quotas"))];
+    world.install("quotas", &quotas, None).await;
+    let name = |number: usize| format!("t{number:04}");
+    // Their namespaces are not there yet.
+    for number in 0..TOLD + 2 {
+        world.apply(&samples::profile(&name(number))).await;
+    }
+    world.settle().await;
+    let units = async || {
+        let like = json!({
+            "apiVersion": "reeve.dev/v1alpha1", "kind": "Unit",
+            "metadata": {"name": "", "namespace": NAMESPACE},
+        });
+        let units = world.list(&like).await;
+        let primary = |unit: &Value| unit["spec"]["primary"]["name"].as_str().unwrap().to_owned();
+        units.iter().map(primary).collect::<BTreeSet<_>>()
+    };
+    let untold = |units: &BTreeSet<String>| {
+        let all = (0..TOLD + 2).map(name);
+        all.filter(|name| !units.contains(name)).collect::<Vec<_>>()
+    };
+    let first = units().await;
+    assert_eq!(first.len(), TOLD);
+    let ready = world.plugin_condition("quotas", "Ready").await;
+    assert!(ready.message.contains("1002 waiting"), "{}", ready.message);
+    assert!(
+        ready.message.contains("2 have no Unit object"),
+        "{}",
+        ready.message
+    );
+
+    let status = world.get(&plugin_reference("quotas")).await.unwrap();
+    assert_eq!(status["status"]["units"]["untold"], 2);
+
+    // One is well again, and another has its place.
+    let well = first.first().unwrap();
+    world.apply(&samples::namespace(well)).await;
+    sleep(LOOKS).await;
+    world.settle().await;
+    let now = units().await;
+    assert_eq!((now.len(), now.contains(well)), (TOLD, false));
+    let [last] = &untold(&now)
+        .into_iter()
+        .filter(|one| one != well)
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{:?}", untold(&now));
+    };
+
+    // Who asks for one is told of it.
+    let at = format!("1 Profile.kubeflow.org//{last}");
+    let at = json!({"metadata": {"annotations": {"reeve.dev/reconcile-at": at}}});
+    world.edit(&plugin_reference("quotas"), at).await;
+    world.settle().await;
+    assert!(units().await.contains(last));
+
+    // The last of them has its place where there is one.
+    for number in 0..TOLD + 2 {
+        world.apply(&samples::namespace(&name(number))).await;
+    }
+    sleep(LOOKS).await;
+    world.settle().await;
+    assert_eq!(units().await.len(), 0);
+    let ready = world.plugin_condition("quotas", "Ready").await;
+    assert!(
+        ready.message.ends_with("1002 of 1002 units ready"),
+        "{}",
+        ready.message
     );
 }
