@@ -16,7 +16,8 @@ const VALIDATION: &[&str] = &["Strict", "Warn", "Ignore"];
 
 /// The first byte chooses where to and how strictly, the rest is the body of a create.
 ///
-/// What JSON says, YAML says, of which it is a part; and what was taken in
+/// What JSON says, YAML says, of which it is a part, unless it is no Unicode, which JSON is
+/// forgiven and YAML is not; and what was taken in
 /// YAML is taken as JSON when it is sent again as it was stored, and is the same then.
 /// How strictly fields are looked at decides whether it is taken, and not as what.
 pub fn documents(input: &[u8]) {
@@ -33,7 +34,7 @@ pub fn documents(input: &[u8]) {
     };
     let json = send("application/json", validation);
     let yaml = send("application/yaml", validation);
-    if json.is_success() {
+    if json.is_success() && std::str::from_utf8(body).is_ok() {
         assert!(yaml.is_success(), "{} is {}", json.json(), yaml.json());
         assert_eq!(without_chance(&json), without_chance(&yaml));
     }
