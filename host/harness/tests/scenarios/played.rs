@@ -399,6 +399,18 @@ fn a_fault_that_strikes_nothing_is_a_failure() {
 }
 
 #[test]
+fn nothing_is_listed_anew_while_nothing_happens() {
+    let report =
+        Scenarios::with("steps:\n  - faults: [\"unavailable: verb=list\"]\n  - advance: 2h\n").run();
+    let failure = &report.scenarios[0].failures[0];
+    assert!(
+        failure.message.contains("has struck nothing"),
+        "{}",
+        failure.message
+    );
+}
+
+#[test]
 fn a_silent_watch_is_not_heard() {
     struck(r#"["silent-watch: resource=profiles"]"#, false, "100");
 }
