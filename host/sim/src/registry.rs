@@ -127,6 +127,13 @@ impl Registry {
         custom.values().flat_map(|c| &c.resources).find(is).cloned()
     }
 
+    /// Whether a custom resource is served in a group and version.
+    pub(crate) fn has_custom(&self, group: &str, version: &str) -> bool {
+        let custom = self.custom.borrow();
+        let mut all = custom.values().flat_map(|c| &c.resources);
+        all.any(|resource| resource.group == group && resource.version == version)
+    }
+
     /// Everything that is served, built-in first.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
         let mut all = BUILTINS.all.clone();

@@ -1,10 +1,12 @@
 //! Discovery as separate documents: groups, versions, resources.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::http::response::{self, Answer};
 use crate::kinds::Subresource;
+use crate::registry;
 use crate::resource::Resource;
 use crate::server::Shared;
 use crate::status::ApiError;
@@ -208,12 +211,25 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// What is built in of each group and version, as it is listed. It is the same in every
+/// server, and most clients ask for some of it when they start.
+static BUILT_IN: LazyLock<HashMap<(&str, &str), OnceLock<Bytes>>> = LazyLock::new(|| {
+    let built_in = registry::builtins().iter();
+    let versions = built_in.map(|r| (r.group.as_str(), r.version.as_str()));
+    versions.map(|of| (of, OnceLock::new())).collect()
+});
+
 /// `/api/v1`, `/apis/GROUP/VERSION`.
 pub(super) fn resources(
     shared: &Shared,
     group: &str,
     version: &str,
 ) -> Option<Result<Answer, ApiError>> {
+    let known = BUILT_IN.get(&(group, version));
+    let known = known.filter(|_| !shared.registry.has_custom(group, version));
+    if let Some(listed) = known.and_then(OnceLock::get) {
+        return Some(Ok(response::json_bytes(StatusCode::OK, listed.clone())));
+    }
     let found = of_version(shared, group, version);
     let list = ResourceList {
         kind: "APIResourceList",
@@ -228,7 +244,15 @@ pub(super) fn resources(
             })
             .collect(),
     };
-    Some(response::json_of(StatusCode::OK, &list))
+    // A custom one may have come just now.
+    let known = known.filter(|_| !found.iter().any(|resource| resource.is_custom()));
+    Some(response::written_of(&list).map(|json| {
+        if let Some(known) = known {
+            // Somebody else may have been first, with the same.
+            let _ = known.set(json.clone());
+        }
+        response::json_bytes(StatusCode::OK, json)
+    }))
 }
 
 /// Custom resources list their verbs in another order.

@@ -41,18 +41,23 @@ pub(crate) fn nothing() -> Answer {
 
 /// An answer of a JSON value.
 pub(crate) fn json(code: StatusCode, value: &Value) -> Answer {
-    bytes(code, "application/json", written(value))
+    json_bytes(code, written(value).into())
 }
 
 /// Its JSON, which [`ToString`] makes in twice the time.
-fn written(value: &Value) -> Vec<u8> {
+pub(crate) fn written(value: &Value) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes())
 }
 
-/// As [`json`], of what is written without becoming a value first.
-pub(crate) fn json_of(code: StatusCode, value: &impl Serialize) -> Result<Answer, ApiError> {
+/// The JSON of what is written without becoming a value first.
+pub(crate) fn written_of(value: &impl Serialize) -> Result<Bytes, ApiError> {
     let json = serde_json::to_vec(value).map_err(|error| ApiError::internal(error.to_string()))?;
-    Ok(bytes(code, "application/json", json))
+    Ok(json.into())
+}
+
+/// An answer of JSON that is written already.
+pub(crate) fn json_bytes(code: StatusCode, json: Bytes) -> Answer {
+    bytes(code, "application/json", json)
 }
 
 /// An answer of a value in the encoding that was asked for.
