@@ -1,9 +1,12 @@
 //! Who may do what: RBAC over the stored roles and bindings, asked by requests
 //! and by reviews.
 
+pub(crate) mod answers;
 mod impersonation;
 
-use parking_lot::RwLock;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
 use crate::authz::{self, Access, Attributes, BindingRefused, Named, Personal, Policy};
@@ -14,6 +17,7 @@ use crate::server::Shared;
 use crate::status::{About, ApiError};
 use crate::store::Object;
 
+use answers::Answers;
 use impersonation::LastModes;
 pub(crate) use impersonation::{Asked, impersonate};
 
@@ -26,6 +30,8 @@ pub(crate) struct Rights {
     /// Of `policy`. It is read while that is locked for reading, and forgotten while that is
     /// locked for writing.
     named: Named,
+    /// Of `policy`, as `named` is.
+    answers: Mutex<Arc<Answers>>,
     /// In which way callers acted for others last.
     modes: LastModes,
 }
@@ -37,6 +43,7 @@ impl Rights {
         Rights {
             policy: RwLock::new(policy.clone()),
             named: self.named.fork(),
+            answers: Mutex::new(self.answers()),
             modes: LastModes::default(),
         }
     }
@@ -47,7 +54,7 @@ impl Rights {
         let mut own = self.policy.write();
         if own.is_empty() {
             own.clone_from(policy);
-            self.named.forget();
+            self.forget();
             return true;
         }
         false
@@ -62,7 +69,13 @@ impl Rights {
     fn change(&self, change: impl FnOnce(&mut Policy)) {
         let mut policy = self.policy.write();
         change(&mut policy);
+        self.forget();
+    }
+
+    /// Forgets what followed from the policy, which is locked for writing.
+    fn forget(&self) {
         self.named.forget();
+        *self.answers.lock() = Arc::default();
     }
 
     /// Takes in a write to a role or binding; others mean nothing here.

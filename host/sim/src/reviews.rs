@@ -1,18 +1,62 @@
 //! Questions about identity and access: created, answered, forgotten.
 
+use bytes::Bytes;
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::access;
+use crate::access::answers::Whom;
 use crate::authz::{Access, Attributes};
 use crate::field::{Errors, FieldError, Path};
+use crate::http::negotiate::{self, Encoding};
+use crate::http::response::{self, Answer};
 use crate::identity::Identity;
 use crate::kinds::edit::{present, text};
 use crate::rest::Call;
 use crate::status::{About, ApiError};
 use crate::tokens;
 
+/// Answers the review in the body of a request.
+pub(crate) fn review(call: &Call) -> Result<Answer, ApiError> {
+    let whom = whom(call);
+    let answers = call.server.rights.answers();
+    let known = whom.and_then(|whom| answers.get(whom, &call.body));
+    if let Some(known) = known {
+        return Ok(response::json_bytes(StatusCode::CREATED, known));
+    }
+    let question = call.read_as(call.resource.typed())?;
+    let answer = answer(call, question)?;
+    let Some(whom) = whom else {
+        let encoding = call.accepted.encoding;
+        return Ok(response::encoded(StatusCode::CREATED, encoding, &answer));
+    };
+    let json = Bytes::from(response::written(&answer));
+    // Who would be warned of his words is to be warned again.
+    if call.warnings.lock().is_empty() {
+        let rights = &call.server.rights;
+        rights.remember(&answers, whom, &call.body, &json);
+    }
+    Ok(response::json_bytes(StatusCode::CREATED, json))
+}
+
+/// Whom a review is about that has the same answer whenever it is asked, while the rules
+/// stay the same; none of others.
+fn whom(call: &Call) -> Option<Whom<'_>> {
+    let is_plain = call.query.is_empty()
+        && call.accepted.encoding == Encoding::Json
+        && negotiate::content_type(&call.headers) == "application/json";
+    if !is_plain {
+        return None;
+    }
+    match &*call.resource.kind {
+        "SubjectAccessReview" => Some(Whom::Named),
+        "SelfSubjectAccessReview" => Some(Whom::Asker(&call.user)),
+        _ => None,
+    }
+}
+
 /// Answers a review.
-pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> {
+fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> {
     call.resource.check_type(&mut review)?;
     if !review["metadata"].is_object() {
         review["metadata"] = json!({});

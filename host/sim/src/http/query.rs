@@ -28,6 +28,11 @@ impl Query {
         (!pair.1.is_empty()).then_some(pair.1.as_str())
     }
 
+    /// Whether nothing is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether `key` is given at all, with or without a value.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(k, _)| k == key)

@@ -19,15 +19,7 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         None if resource.group.is_empty() && resource.plural == "bindings" => {
             return bind::bind(call);
         }
-        None if !resource.is_stored() => {
-            let question = call.read_as(resource.typed())?;
-            let answer = reviews::answer(call, question)?;
-            return Ok(response::encoded(
-                StatusCode::CREATED,
-                call.accepted.encoding,
-                &answer,
-            ));
-        }
+        None if !resource.is_stored() => return reviews::review(call),
         None => {}
         Some("token") if resource.plural == "serviceaccounts" => {
             let answer = tokens::request(call, call.read_as(TOKEN_REQUEST)?)?;

@@ -163,6 +163,94 @@ async fn rights_in_the_whole_cluster_hold_for_as_long_as_they_are_bound() {
     assert_eq!(joe.get("/api/v1/nodes").await.0, 403);
 }
 
+/// Whoever asks the same again is told what holds now, here or in a fork, of himself or of
+/// others.
+#[tokio::test]
+async fn reviews_follow_from_the_rules_as_they_are() {
+    const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
+    let (server, http) = admin();
+    let asked = json!({"verb": "list", "resource": "nodes"});
+    let of_joe = json!({"spec": {"user": "joe", "resourceAttributes": asked}});
+    let of_oneself = json!({"spec": {"resourceAttributes": asked}});
+    let of_joe = &of_joe;
+    let others = format!("{REVIEWS}/subjectaccessreviews");
+    let own = format!("{REVIEWS}/selfsubjectaccessreviews");
+    let may = async |server: &Server| {
+        let mut said = Vec::new();
+        for _ in 0..2 {
+            let (code, answer) = Http(server.client()).post(&others, of_joe.clone()).await;
+            assert_eq!(code, 201, "{answer}");
+            assert_eq!(answer["spec"], of_joe["spec"]);
+            said.push(answer["status"]["allowed"].clone());
+        }
+        for name in ["joe", "ann", "joe"] {
+            let client = Http(server.client_as(name, [""; 0]));
+            let (_, answer) = client.post(&own, of_oneself.clone()).await;
+            said.push(answer["status"]["allowed"].clone());
+        }
+        json!(said)
+    };
+    let (no, yes) = (
+        json!([false, false, false, false, false]),
+        json!([true, true, true, false, true]),
+    );
+    assert_eq!(may(&server).await, no);
+    let role = json!({
+        "metadata": {"name": "nodes"},
+        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}],
+    });
+    let roles = format!("{RBAC}/clusterroles");
+    assert_eq!(http.post(&roles, role).await.0, 201);
+    let binding = json!({
+        "metadata": {"name": "nodes"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nodes"},
+        "subjects": [{"kind": "User", "name": "joe"}],
+    });
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    let before = server.fork(Clock::system());
+    assert_eq!(http.post(&bindings, binding).await.0, 201);
+    assert_eq!(may(&server).await, yes);
+    assert_eq!(may(&before).await, no);
+
+    let fork = server.fork(Clock::system());
+    assert_eq!(may(&fork).await, yes);
+    let admin = Http(fork.client());
+    assert_eq!(admin.delete(&format!("{bindings}/nodes")).await.0, 200);
+    assert_eq!(may(&fork).await, no);
+    assert_eq!(may(&server).await, yes);
+    assert_eq!(http.delete(&format!("{roles}/nodes")).await.0, 200);
+    assert_eq!(may(&server).await, no);
+}
+
+/// What was answered with a warning is refused to who asks for that, and the other way round.
+#[tokio::test]
+async fn reviews_with_unknown_fields_are_told_of_as_their_askers_wish() {
+    let (_, http) = admin();
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let review = json!({"spec": {
+        "user": "joe", "resourceAttributes": {"verb": "list", "resource": "nodes"}, "x": 1,
+    }});
+    let mut warned = Vec::new();
+    for query in [
+        "",
+        "",
+        "?fieldValidation=Strict",
+        "?fieldValidation=Ignore",
+        "",
+    ] {
+        let request = Request::post(format!("{path}{query}"))
+            .header("content-type", "application/json")
+            .body(review.to_string().into_bytes());
+        let answer = http.0.send(request.unwrap().map(Into::into)).await.unwrap();
+        warned.push((
+            answer.status().as_u16(),
+            answer.headers().contains_key("warning"),
+        ));
+    }
+    let told = (201, true);
+    assert_eq!(warned, [told, told, (400, false), (201, false), told]);
+}
+
 #[tokio::test]
 async fn rights_cannot_be_given_away_by_those_who_lack_them() {
     let (server, http) = admin();
