@@ -6,6 +6,7 @@
 //! and in time; a version older than it is [`Compacted`].
 
 mod aging;
+mod fields;
 mod form;
 mod object;
 mod restore;

@@ -32,7 +32,7 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
     let gathering: Vec<(&Arc<Object>, Value)> = objects
         .iter()
         .filter(|object| object.mentions("aggregationRule"))
-        .map(|object| (object, object.value()))
+        .map(|object| (object, parts(object)))
         .collect();
     let selectors: Vec<LabelSelector> = gathering
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
                 .iter()
                 .any(|one| one.selects(|key| role.label(key)))
         })
-        .map(|object| object.value())
+        .map(|object| parts(object))
         .collect();
     let settled = settled(&gathering, &mut roles);
     for ((role, value), rules) in gathering.iter().zip(settled) {
@@ -80,6 +80,11 @@ pub(super) fn aggregate(shared: &Arc<Shared>) -> Result<(), ApiError> {
         })?;
     }
     Ok(())
+}
+
+/// What of a role tells what it gathers, and what others gather of it.
+fn parts(role: &Object) -> Value {
+    role.fields(&["metadata", "aggregationRule", "rules"])
 }
 
 /// As many steps from role to role are followed. Twice as many show what has no end.

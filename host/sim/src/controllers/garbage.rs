@@ -28,12 +28,17 @@ pub(super) fn collect(shared: &Arc<Shared>, graph: &Graph, uid: &str) -> Result<
     if object.uid() != uid {
         return Ok(());
     }
-    let value = object.value();
+    let value = head(&object);
     if object.is_terminating() {
         return end(shared, graph, &resource, &object, &value);
     }
     complain(shared, graph, &resource, &object, &value);
     attend(shared, graph, &resource, &object, &value)
+}
+
+/// What of an object tells who it is, who owns it and what holds it.
+fn head(object: &Object) -> Value {
+    object.fields(&["apiVersion", "kind", "metadata"])
 }
 
 /// Deletes an object that is not being deleted where its owners are gone or wait for
@@ -87,7 +92,7 @@ fn waits_for_itself(shared: &Arc<Shared>, graph: &Graph, object: &Object) -> boo
 
 /// Whether an object goes after its dependents.
 fn waits(object: &Object) -> bool {
-    object.is_terminating() && has_finalizer(&object.value(), FOREGROUND)
+    object.is_terminating() && has_finalizer(&head(object), FOREGROUND)
 }
 
 /// What is left of the owners of an object.
@@ -251,9 +256,10 @@ fn end(
     if has_finalizer(value, FOREGROUND) {
         let mut blocked = false;
         for (of, dependent) in dependents() {
-            blocked |= blocks(&dependent.value(), object.uid());
+            let value = head(&dependent);
+            blocked |= blocks(&value, object.uid());
             if !dependent.is_terminating() {
-                attend(shared, graph, &of, &dependent, &dependent.value())?;
+                attend(shared, graph, &of, &dependent, &value)?;
             }
         }
         // The end of each dependent brings this object up again.

@@ -28,8 +28,8 @@ pub(crate) fn concerns(table: &str, change: &Change, now: SystemTime) -> bool {
         return table == TABLE;
     };
     if table == TABLE {
-        let after = change.after.value();
-        return is_behind(&after) || before.value().get("spec") != after.get("spec");
+        let after = change.after.fields(&["spec", "status"]);
+        return is_behind(&after) || before.fields(&["spec"]).get("spec") != after.get("spec");
     }
     if !usage::can_change(table) {
         return false;
@@ -73,7 +73,9 @@ pub(super) fn bring_up_to_date(
     quotas: &[Arc<Object>],
 ) -> Result<(), ApiError> {
     if shared.keeps_up_namespaces {
-        let behind = quotas.iter().filter(|quota| is_behind(&quota.value()));
+        let behind = quotas
+            .iter()
+            .filter(|quota| is_behind(&quota.fields(&["spec", "status"])));
         for quota in behind {
             refresh(shared, resource, quota)?;
         }
@@ -83,7 +85,8 @@ pub(super) fn bring_up_to_date(
 
 fn refresh(shared: &Arc<Shared>, resource: &Resource, quota: &Object) -> Result<(), ApiError> {
     // Most often nothing has changed, and the way of a write is long.
-    if counted(shared, &quota.value()).is_none() {
+    let read = quota.fields(&["metadata", "spec", "status"]);
+    if counted(shared, &read).is_none() {
         return Ok(());
     }
     write_status(shared, resource, MANAGER, quota.key(), |live| {

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::fields;
 use crate::conversion::convert;
 use crate::resource::Resource;
 
@@ -214,6 +215,12 @@ impl Object {
         // What is stored was serialised by us, and is no deeper than `depth` lets pass:
         // it parses.
         serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// Some of its fields, parsed; of the metadata all but who owns fields.
+    pub(crate) fn fields(&self, wanted: &[&str]) -> Value {
+        // As above.
+        fields::read(&self.json, wanted).unwrap_or_default()
     }
 
     /// The version that it is stored in.
