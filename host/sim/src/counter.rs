@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use crate::http::route::Verb;
@@ -60,21 +61,39 @@ fn is_review(resource: &str) -> bool {
         || resource == "serviceaccounts/token"
 }
 
-/// The counter itself.
+/// The counter itself: by resource, and then by verb and whether it was only tried.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(Mutex<Requests>);
+pub(crate) struct Counter(Mutex<HashMap<String, BTreeMap<(Verb, bool), u64>>>);
 
 impl Counter {
-    pub(crate) fn record(&self, call: Call) {
-        *self.0.lock().0.entry(call).or_insert(0) += 1;
+    pub(crate) fn record(&self, verb: Verb, resource: &str, dry_run: bool) {
+        let mut counts = self.0.lock();
+        let sort = (verb, dry_run);
+        match counts.get_mut(resource) {
+            Some(counts) => *counts.entry(sort).or_insert(0) += 1,
+            None => {
+                counts.insert(resource.to_owned(), BTreeMap::from([(sort, 1)]));
+            }
+        }
     }
 
     pub(crate) fn snapshot(&self) -> Requests {
-        self.0.lock().clone()
+        let counts = self.0.lock();
+        let all = counts.iter().flat_map(|(resource, counts)| {
+            counts.iter().map(|((verb, dry_run), count)| {
+                let call = Call {
+                    verb: *verb,
+                    resource: resource.clone(),
+                    dry_run: *dry_run,
+                };
+                (call, *count)
+            })
+        });
+        Requests(all.collect())
     }
 
     pub(crate) fn reset(&self) {
-        self.0.lock().0.clear();
+        self.0.lock().clear();
     }
 }
 
@@ -97,11 +116,7 @@ mod tests {
             (Verb::Get, "configmaps", false),
             (Verb::Get, "configmaps", false),
         ] {
-            counter.record(Call {
-                verb,
-                resource: resource.to_owned(),
-                dry_run,
-            });
+            counter.record(verb, resource, dry_run);
         }
         let requests = counter.snapshot();
         assert_eq!(requests.writes(), 2);

@@ -22,7 +22,6 @@ use self::query::Query;
 use self::response::{Answer, BodyError};
 use self::route::{ResourcePath, Route, Verb};
 use crate::access;
-use crate::counter;
 use crate::discovery;
 use crate::faults::{self, Asked, Felt, Outage, Outcome, Strike, Watcher, admin};
 use crate::identity::Identity;
@@ -255,11 +254,12 @@ async fn resource(
         let subresource = path.subresource.as_deref();
         subresource.is_none_or(|name| resource.subresource(name).is_some())
     };
+    let named = crate::status::qualified(&path.group, &path.full_resource());
     // What anybody can make up is not kept.
     if found.as_ref().is_some_and(is_served) {
-        count(shared, &path, verb, &query);
+        let dry_run = query.get("dryRun").is_some();
+        shared.counter.record(verb, &named, dry_run);
     }
-    let named = crate::status::qualified(&path.group, &path.full_resource());
     let namespace = path.namespace.clone().unwrap_or_default();
     let asked = asked(parts, &user, &query, Some(verb), &named, &namespace);
     let about = About {
@@ -333,14 +333,6 @@ async fn lose(
         tokio::spawn(carried_out);
     }
     Err(Failure::Broken(faults::reset()))
-}
-
-fn count(shared: &Shared, path: &ResourcePath, verb: Verb, query: &Query) {
-    shared.counter.record(counter::Call {
-        verb,
-        resource: crate::status::qualified(&path.group, &path.full_resource()),
-        dry_run: query.get("dryRun").is_some(),
-    });
 }
 
 /// A path to a group that is not served is no path at all; in a group that is
