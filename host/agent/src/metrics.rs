@@ -38,7 +38,6 @@ use tokio::time::Instant;
 pub struct Metrics(Arc<Inner>);
 
 struct Inner {
-    registry: Registry,
     families: Families,
     /// Plugins that are installed. What is counted of another one is not kept: a
     /// run may end after its plugin went.
@@ -106,11 +105,8 @@ pub(crate) struct RunTimer {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::default();
-        let families = Families::register(&mut registry);
         Self(Arc::new(Inner {
-            registry,
-            families,
+            families: Families::new(),
             plugins: RwLock::default(),
             running: Mutex::default(),
             watchers: AtomicU64::default(),
@@ -130,8 +126,12 @@ impl Metrics {
     pub fn encode(&self) -> Result<String, fmt::Error> {
         self.note_running();
         self.0.families.outside.note_ages();
+        // Names and words are for who reads, which is seldom, and nobody where agents are
+        // started by the hundred.
+        let mut registry = Registry::default();
+        self.0.families.register(&mut registry);
         let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.0.registry)?;
+        prometheus_client::encoding::text::encode(&mut text, &registry)?;
         Ok(text)
     }
 

@@ -34,9 +34,9 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    pub(super) fn new() -> Self {
         let histogram = |make: fn() -> Histogram| Times::new_with_constructor(make);
-        let this = Self {
+        Self {
             wall_time: histogram(times),
             run_time: histogram(times),
             processor: Family::default(),
@@ -46,10 +46,14 @@ impl Calls {
             host_calls: Family::default(),
             host_call_bytes: Family::default(),
             log_bytes: Family::default(),
-        };
+        }
+    }
+
+    /// Makes them known.
+    pub(super) fn register(&self, registry: &mut Registry) {
         macro_rules! register {
             ($($field:ident: $name:literal, $help:literal;)*) => {
-                $(registry.register($name, $help, this.$field.clone());)*
+                $(registry.register($name, $help, self.$field.clone());)*
             };
         }
         register! {
@@ -63,7 +67,6 @@ impl Calls {
             host_call_bytes: "reeve_call_host_bytes", "Bytes that host functions returned to a plugin";
             log_bytes: "reeve_call_log_bytes", "Bytes that a plugin logged and that were kept";
         }
-        this
     }
 
     /// Counts a call.

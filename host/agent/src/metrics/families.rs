@@ -55,13 +55,12 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Makes them all, and makes them known. Counters get `_total` when they are
-    /// written down.
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    /// Makes them all. Nobody knows of them before [`Families::register`].
+    pub(super) fn new() -> Self {
         let times_of = || Times::new_with_constructor(times as fn() -> Histogram);
         let times_of_queue = || Times::new_with_constructor(times as fn() -> Histogram);
         let times_of_plugin = || Times::new_with_constructor(times as fn() -> Histogram);
-        let this = Self {
+        Self {
             runs: Family::default(),
             errors: Family::default(),
             panics: Family::default(),
@@ -80,19 +79,25 @@ impl Families {
             units: Family::default(),
             writes: Family::default(),
             noops: Family::default(),
-            calls: Calls::register(registry),
-            outside: Outside::register(registry),
+            calls: Calls::new(),
+            outside: Outside::new(),
             exceeded: Family::default(),
             memo_hits: Family::default(),
             apply_time: times_of_plugin(),
             backoffs: Family::default(),
             watch_restarts: Family::default(),
             leader: Gauge::default(),
-        };
+        }
+    }
+
+    /// Makes them all known. Counters get `_total` when they are written down.
+    pub(super) fn register(&self, registry: &mut Registry) {
+        self.calls.register(registry);
+        self.outside.register(registry);
         macro_rules! register {
             ($($field:ident: $name:literal, $help:literal;)*) => {
                 // The registry ends each text with a full stop.
-                $(registry.register($name, $help, this.$field.clone());)*
+                $(registry.register($name, $help, self.$field.clone());)*
             };
         }
         register! {
@@ -121,7 +126,6 @@ impl Families {
             watch_restarts: "reeve_watch_restarts", "Watches that had to list anew or to connect again, by kind";
             leader: "reeve_leader", "Whether this replica runs units: 1 if it leads or is the only one";
         }
-        this
     }
 
     /// Drops what is labelled with a plugin, but for its info.

@@ -123,18 +123,22 @@ struct Known {
 }
 
 impl Outside {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let this = Self {
+    pub(super) fn new() -> Self {
+        Self {
             looks: Family::default(),
             look_time: Times::new_with_constructor(times as fn() -> Histogram),
             age: Family::default(),
             actuations: Family::default(),
             actuation_time: Times::new_with_constructor(times as fn() -> Histogram),
             known: Mutex::default(),
-        };
+        }
+    }
+
+    /// Makes them known.
+    pub(super) fn register(&self, registry: &mut Registry) {
         macro_rules! register {
             ($($field:ident: $name:literal, $help:literal;)*) => {
-                $(registry.register($name, $help, this.$field.clone());)*
+                $(registry.register($name, $help, self.$field.clone());)*
             };
         }
         register! {
@@ -144,7 +148,6 @@ impl Outside {
             actuations: "reeve_action_calls", "Calls about outside effects by verb and result";
             actuation_time: "reeve_action_seconds", "How long calls about outside effects took";
         }
-        this
     }
 
     pub(super) fn looked(
