@@ -114,7 +114,7 @@ impl Cluster {
         let objects = page.items.unwrap_or_default();
         let objects = objects
             .into_iter()
-            .map(|item| Object::parse_shared(&shared, item.get().as_bytes()))
+            .map(|item| Object::parse_shared(&shared, item.get()))
             .collect::<Result<_, _>>()
             .map_err(malformed)?;
         let next = Some(page.metadata.next).filter(|token| !token.is_empty());

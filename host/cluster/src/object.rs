@@ -2,11 +2,13 @@
 
 mod cut;
 mod glance;
+mod payload;
 mod words;
 
 use crate::resource::Resource;
 use cut::cut_managed_fields;
 pub(crate) use glance::Glance;
+pub(crate) use payload::without_payload;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference};
 use serde::{Deserialize, de};
@@ -139,16 +141,19 @@ impl Object {
     ///
     /// Items of lists leave `apiVersion` and `kind` out; here they get them back.
     pub fn parse(resource: &Resource, json: &[u8]) -> Result<Self, ObjectError> {
+        let json = std::str::from_utf8(json).map_err(|source| ObjectError {
+            resource: resource.to_string(),
+            source: de::Error::custom(source),
+        })?;
         Self::parse_shared(&Arc::new(resource.clone()), json)
     }
 
     /// As [`Object::parse`], for many objects of one kind.
-    pub(crate) fn parse_shared(resource: &Arc<Resource>, json: &[u8]) -> Result<Self, ObjectError> {
+    pub(crate) fn parse_shared(resource: &Arc<Resource>, json: &str) -> Result<Self, ObjectError> {
         let error = |source| ObjectError {
             resource: resource.to_string(),
             source,
         };
-        let json = std::str::from_utf8(json).map_err(|source| error(de::Error::custom(source)))?;
         // What is not read is read past, and so proven to be JSON as well.
         let json = json.trim_matches([' ', '\n', '\r', '\t']);
         let envelope: Envelope<'_> = serde_json::from_str(json).map_err(error)?;
@@ -306,21 +311,9 @@ impl Object {
     /// form that such values have, so that what is left is a ConfigMap as well. Marks are
     /// compared with those of the same process alone, and say whether a value has changed.
     pub(crate) fn without_payload(mut self) -> Self {
-        let mut value = self.value();
-        let Some(Value::Object(data)) = value.get_mut("binaryData") else {
-            return self;
-        };
-        let shorten = |value: &mut Value| {
-            if let Value::String(text) = value {
-                *text = mark(text);
-            }
-        };
-        data.values_mut().for_each(shorten);
-        let annotations = value.pointer_mut("/metadata/annotations");
-        if let Some(copy) = annotations.and_then(|all| all.get_mut(LAST_APPLIED)) {
-            shorten(copy);
+        if let Some(json) = without_payload(&self.json) {
+            self.json = json.into_boxed_str();
         }
-        self.json = value.to_string().into_boxed_str();
         self
     }
 

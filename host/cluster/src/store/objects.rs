@@ -149,7 +149,7 @@ mod tests {
             "metadata": {"namespace": namespace, "name": name, "labels": labels},
         });
         let json = json.to_string();
-        Arc::new(Object::parse_shared(&Arc::new(resource), json.as_bytes()).unwrap())
+        Arc::new(Object::parse_shared(&Arc::new(resource), &json).unwrap())
     }
 
     proptest! {

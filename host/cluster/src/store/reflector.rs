@@ -6,7 +6,7 @@ use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
 use super::wire::{Bookmark, Line, Lines, Page};
 use crate::jitter::Jitter;
-use crate::object::{Object, ObjectError};
+use crate::object::ObjectError;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::transport::{Call, CallError, REQUEST_TIMEOUT, TransportError};
@@ -141,8 +141,8 @@ impl Reflector {
             let body = self.shared.cluster.call(call).await?;
             let page: Page<'_> = serde_json::from_slice(&body)?;
             for item in page.items.unwrap_or_default() {
-                let object = Object::parse_shared(&self.resource, item.get().as_bytes())?;
-                objects.put(Arc::new(self.spec.kept(object)));
+                let object = self.spec.read(&self.resource, item.get())?;
+                objects.put(Arc::new(object));
             }
             token = page.metadata.next;
             if token.is_empty() {
@@ -245,22 +245,19 @@ impl Reflector {
     /// Takes in one line, and returns the version that it brings the watch to.
     fn take_in(&self, line: &[u8]) -> Result<Option<String>, Interruption> {
         let line: Line<'_> = serde_json::from_slice(line)?;
-        let json = line.object.get().as_bytes();
-        let object = || {
-            let object = Object::parse_shared(&self.resource, json)?;
-            Ok::<_, ObjectError>(Arc::new(self.spec.kept(object)))
-        };
+        let json = line.object.get();
+        let object = || self.spec.read(&self.resource, json).map(Arc::new);
         let event = match &*line.kind {
             "ADDED" | "MODIFIED" => Event::Put(object()?),
             "DELETED" => Event::Gone(object()?),
             "BOOKMARK" => {
-                let bookmark: Bookmark = serde_json::from_slice(json)?;
+                let bookmark: Bookmark = serde_json::from_str(json)?;
                 let version = bookmark.metadata.resource_version;
                 self.shared.reach(&self.spec, self.id, version.parse().ok());
                 return Ok(Some(version));
             }
             "ERROR" => {
-                let status = Status::parse(500, json);
+                let status = Status::parse(500, json.as_bytes());
                 return Err(CallError::Status(Box::new(status)).into());
             }
             // Servers may come to say things that we need not know.

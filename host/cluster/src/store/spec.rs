@@ -1,7 +1,7 @@
 //! What is watched.
 
 use crate::identity::Identity;
-use crate::object::Object;
+use crate::object::{Object, ObjectError, without_payload};
 use crate::resource::Resource;
 use reeve_core::selector::Selector;
 use std::fmt;
@@ -78,7 +78,7 @@ impl WatchSpec {
         }
     }
 
-    /// As [`WatchSpec::kept`], of an object that others have as well.
+    /// An object that others have as well, as the store is to keep it.
     pub(crate) fn kept_shared(&self, object: &Arc<Object>) -> Arc<Object> {
         match self.without_payload {
             true => Arc::new(Object::clone(object).without_payload()),
@@ -86,12 +86,14 @@ impl WatchSpec {
         }
     }
 
-    /// An object as the store is to keep it.
-    pub(crate) fn kept(&self, object: Object) -> Object {
-        match self.without_payload {
-            true => object.without_payload(),
-            false => object,
-        }
+    /// Reads an object as the store is to keep it. What is not kept is left out first, since
+    /// it may be a hundred times as long as the rest.
+    pub(crate) fn read(&self, resource: &Arc<Resource>, json: &str) -> Result<Object, ObjectError> {
+        let short = match self.without_payload {
+            true => without_payload(json),
+            false => None,
+        };
+        Object::parse_shared(resource, short.as_deref().unwrap_or(json))
     }
 
     /// Whether an object of the kind belongs to it.
