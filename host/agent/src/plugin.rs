@@ -326,7 +326,8 @@ impl PluginState {
         self.units.entry(reference.clone()).or_insert_with(new)
     }
 
-    /// Forgets a unit.
+    /// Forgets a unit. Who has waited for its room to be told of is told of with the next that
+    /// makes room: where one goes alone, its run has released it.
     pub(crate) fn forget_unit(&mut self, unit: &UnitKey) -> Option<UnitState> {
         // Another version of the primary's kind has the same label.
         let label = unit_label(unit);

@@ -459,6 +459,7 @@ impl Controller {
                 let asked = asked.into_iter().filter(|(key, _)| changed(key));
                 let attempt = asked.map(|(_, attempt)| attempt).max();
                 if let Some(attempt) = attempt {
+                    unit_state.named = true;
                     unit_state.try_anew(attempt);
                     if !leads {
                         state.overhear(&change.reference, attempt);

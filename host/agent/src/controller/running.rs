@@ -490,7 +490,7 @@ impl Controller {
             || (state.fight.is_some() && !gone)
             || remembers;
         let has_object = self.state.unit_objects.contains(&name);
-        let must = remembers || named || is_answered(state, &ran.problems);
+        let must = remembers || named || state.named || is_answered(state, &ran.problems);
         let tells = says_something && (must || plugin.told.admit(&unit.primary, has_object));
         // One may have waited for its room.
         let next = match says_something && !must {

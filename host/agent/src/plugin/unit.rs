@@ -64,6 +64,8 @@ pub(crate) struct UnitState {
     pub(crate) plan: Option<PlanStatus>,
     /// What a person has asked for since the last run.
     pub(crate) attempt: Attempt,
+    /// Whether a person has asked for it by its primary, and looks for what came of it.
+    pub(crate) named: bool,
     /// Outside effects.
     pub(crate) effects: Effects,
     /// Writes whose answers were lost.

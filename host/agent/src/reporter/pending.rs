@@ -119,7 +119,11 @@ impl Pending {
                 None => self.units.remove(name),
             };
             if let (Some(before), Some(report)) = (before, report) {
-                let words = before != *report && differ_in_words(&before, report);
+                // What a unit that runs on said is not written yet, so nothing was said last
+                // from which this differs in words.
+                let waits = self.reports.get(&about);
+                let is_written = waits.is_none_or(|waits| waits.haste != Haste::RunsOn);
+                let words = is_written && before != *report && differ_in_words(&before, report);
                 haste = match words {
                     // Hooks that have run, and what a person has approved, must not be lost.
                     _ if runs_on && same_once(&before, report) => Haste::RunsOn,
@@ -148,7 +152,12 @@ impl Pending {
         let rests = match haste {
             Haste::News => None,
             _ if self.hurried => None,
-            Haste::RunsOn => Some(now + self.pace.interval * RUNS_ON),
+            // From the first of them on: a unit may run on and on.
+            Haste::RunsOn => {
+                let latest = now + self.pace.interval * RUNS_ON;
+                let before = self.later.at.get(&about);
+                Some(before.map_or(latest, |before| latest.min(*before)))
+            }
             // What is being written is written now.
             Haste::Words if self.writing.contains_key(&about) => Some(now + self.pace.interval),
             Haste::Words => self.pace.rests_until(&about, now),
@@ -483,6 +492,23 @@ mod tests {
         runs_on("fourth", 0);
         let long = INTERVAL * RUNS_ON;
         assert_eq!(write(&reports, start).await, ("fourth".to_owned(), long));
+        // It runs on and on.
+        let step = INTERVAL * RUNS_ON / 2;
+        for message in ["once", "twice", "thrice"] {
+            runs_on(message, 0);
+            tokio::time::advance(step - Duration::from_millis(1)).await;
+        }
+        let long = long * 2;
+        let (message, at) = write(&reports, start).await;
+        assert_eq!((&*message, at < long + step), ("thrice", true));
+        // What has never been written is no word for word.
+        runs_on("waits", 0);
+        let mut said = reports.said("a").unwrap();
+        said.status.conditions[0].message = "rests".to_owned();
+        reports.put(unit("a"), Report::Unit(Some(Box::new(said))));
+        let rested = start.elapsed();
+        assert_eq!(write(&reports, start).await, ("rests".to_owned(), rested));
+        let long = rested;
         // A hook has run.
         runs_on("fifth", 1);
         assert_eq!(write(&reports, start).await, ("fifth".to_owned(), long));

@@ -401,7 +401,8 @@ fn a_fault_that_strikes_nothing_is_a_failure() {
 #[test]
 fn nothing_is_listed_anew_while_nothing_happens() {
     let report =
-        Scenarios::with("steps:\n  - faults: [\"unavailable: verb=list\"]\n  - advance: 2h\n").run();
+        Scenarios::with("steps:\n  - faults: [\"unavailable: verb=list\"]\n  - advance: 2h\n")
+            .run();
     let failure = &report.scenarios[0].failures[0];
     assert!(
         failure.message.contains("has struck nothing"),
