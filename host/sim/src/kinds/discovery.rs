@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Kind] = &[
     .prepared(fill_slice, |slice, _| fill_slice(slice))
     .validated(|slice, errors| {
         let kinds = ["FQDN", "IPv4", "IPv6"];
-        if slice.get("addressType").is_none() {
+        if text(slice, "addressType").is_empty() {
             errors.push(FieldError::required(&Path::new("addressType"), ""));
         }
         supported(&Path::ROOT, slice, "addressType", &kinds, errors);

@@ -34,6 +34,13 @@ pub(crate) fn default_to(value: &mut Value, field: &str, default: impl Into<Valu
     }
 }
 
+/// Sets a number unless another one than zero is given, for fields that Go cannot leave out.
+pub(crate) fn default_number(value: &mut Value, field: &str, default: i64) {
+    if integer(value, field).unwrap_or(0) == 0 {
+        set(value, field, default);
+    }
+}
+
 /// Sets `field`, whatever was there.
 pub(crate) fn set(value: &mut Value, field: &str, to: impl Into<Value>) {
     if let Some(fields) = value.as_object_mut() {

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, flag, integer, items_mut, set, text, text_at};
+use super::edit::{
+    default_number, default_to, ensure_object, flag, integer, items_mut, set, text, text_at,
+};
 use super::row::{Kind, METADATA_OF_CLIENTS, UpdateOrder};
 use super::signing;
 use super::verbs::Subresource;
@@ -90,7 +92,7 @@ pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(FLOW_CONTROL, "FlowSchema", "flowschemas")
         .defaulted(|schema| {
             if let Some(spec) = ensure_object(schema, "spec") {
-                default_to(spec, "matchingPrecedence", 1000);
+                default_number(spec, "matchingPrecedence", 1000);
             }
         })
         .status_keeps(&METADATA_OF_CLIENTS)
@@ -163,9 +165,9 @@ fn default_level(level: &mut Value) {
     if let Some(queuing) = level.pointer_mut("/spec/limited/limitResponse/queuing")
         && queuing.is_object()
     {
-        default_to(queuing, "handSize", 8);
-        default_to(queuing, "queues", 64);
-        default_to(queuing, "queueLengthLimit", 50);
+        default_number(queuing, "handSize", 8);
+        default_number(queuing, "queues", 64);
+        default_number(queuing, "queueLengthLimit", 50);
     }
 }
 
@@ -180,7 +182,7 @@ fn default_devices(devices: Option<&mut Value>) {
         }
         default_to(request, "allocationMode", "ExactCount");
         if text(request, "allocationMode") == "ExactCount" {
-            default_to(request, "count", 1);
+            default_number(request, "count", 1);
         }
     };
     for request in items_mut(devices, "requests") {
