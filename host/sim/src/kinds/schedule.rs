@@ -1,7 +1,7 @@
 //! When a CronJob runs: its schedule and its time zone.
 
 use crate::field::{Errors, FieldError, Path};
-use crate::schedule::{Schedule, is_zone_name};
+use crate::schedule::{self, Schedule, is_zone_name};
 
 /// Checks a schedule, which has to leave the time zone to its own field.
 pub(super) fn validate(path: &Path<'_>, schedule: &str, errors: &mut Errors) {
@@ -15,22 +15,25 @@ pub(super) fn validate(path: &Path<'_>, schedule: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks the form of the name of a time zone. There is no list to look it up in.
+/// Checks the name of a time zone.
 pub(super) fn validate_zone(path: &Path<'_>, zone: &str, errors: &mut Errors) {
-    let unknown = || format!("unknown time zone {zone}");
     let mut complain = |why: String| errors.push(FieldError::invalid_str(path, zone, why));
     if zone.is_empty() {
         complain("timeZone must be nil or non-empty string".to_owned());
-    } else if !is_zone_name(zone) {
-        complain(unknown());
-    } else if zone.eq_ignore_ascii_case("Local") {
+        return;
+    }
+    if !is_zone_name(zone) {
+        complain(format!("unknown time zone {zone}"));
+        return;
+    }
+    if zone.eq_ignore_ascii_case("Local") {
         complain(
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
                 .to_owned(),
         );
-        if zone != "Local" {
-            complain(unknown());
-        }
+    }
+    if let Err(wrong) = schedule::zone(zone) {
+        complain(wrong.to_string());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, addressed, after, has, template};
+use crate::world::{World, addressed, after, has, path, template};
 
 fn cron(annotations: &[(&str, &str)], spec: Value) -> Value {
     let mut cron = json!({
@@ -72,6 +72,27 @@ async fn jobs_are_made_on_schedule() {
     )
     .await;
     check(&[], json!({"suspend": true}), 65.0, &[], json!({})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn schedules_go_by_the_clocks_of_their_zone() {
+    // Midnight in UTC is half past five in the morning there.
+    let spec = |zone: &str| json!({"schedule": "0 6 * * *", "timeZone": zone});
+    check(&[], spec("Asia/Kolkata"), 31.0, &[30], json!({})).await;
+    check(&[], spec("Etc/UTC"), 31.0, &[], json!({})).await;
+    let world = World::new();
+    for unknown in ["Mars/Olympus", "asia/kolkata"] {
+        let cron = cron(&[], spec(unknown));
+        let (code, refused) = world
+            .send("POST", &path("CronJob"), "application/json", cron)
+            .await;
+        assert_eq!(code, 422, "{refused}");
+        let why = refused["message"].as_str().unwrap();
+        assert!(
+            why.ends_with(&format!("unknown time zone {unknown}")),
+            "{why}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,6 +12,7 @@ use kube_cel::cel::{ResolveResult, Value};
 use super::{DURATION, TIMESTAMP, evaluated, failed, unconverted};
 use crate::duration;
 use crate::field::quoted;
+use crate::schedule;
 
 /// The years 1 to 9999, in seconds.
 const TIMES: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
@@ -143,8 +144,7 @@ impl Clock {
     }
 }
 
-/// The time on a clock in a zone: UTC, or an offset of hours and minutes. Zones with other
-/// names are in no table here.
+/// The time on a clock in a zone: one with a name, or an offset of hours and minutes.
 fn there(seconds: i64, nanoseconds: i32, zone: &str) -> Result<Clock, String> {
     let offset = match zone.split_once(':') {
         Some((hours, minutes)) => {
@@ -158,8 +158,11 @@ fn there(seconds: i64, nanoseconds: i32, zone: &str) -> Result<Clock, String> {
             let minutes = hours.wrapping_mul(60).wrapping_add(minutes);
             minutes.wrapping_mul(60_000_000_000) / 1_000_000_000
         }
-        None if matches!(zone, "" | "UTC") => 0,
-        None => return Err(format!("unknown time zone {zone}")),
+        None => {
+            let zone = schedule::zone(zone).map_err(|why| why.to_string())?;
+            let time = Timestamp::new(seconds, nanoseconds).unwrap_or_default();
+            i64::from(zone.to_offset(time).seconds())
+        }
     };
     Ok(Clock::at(seconds.saturating_add(offset), nanoseconds))
 }
@@ -195,10 +198,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_are_offsets() {
+    fn zones_are_offsets_or_have_names() {
         let hour = |zone: &str| there(0, 0, zone).map(|there| there.written());
         for (zone, time) in [
             ("UTC", "1970-01-01T00:00:00Z"),
+            ("America/New_York", "1969-12-31T19:00:00Z"),
             ("-05:30", "1969-12-31T18:30:00Z"),
             ("02:00", "1970-01-01T02:00:00Z"),
             ("24:00", "1970-01-02T00:00:00Z"),
@@ -213,8 +217,8 @@ mod tests {
         ] {
             assert_eq!(hour(zone).as_deref(), Ok(time), "{zone}");
         }
-        let unknown = "unknown time zone America/New_York".to_owned();
-        assert_eq!(hour("America/New_York"), Err(unknown));
+        let unknown = "unknown time zone america/new_york".to_owned();
+        assert_eq!(hour("america/new_york"), Err(unknown));
         for (zone, part) in [("a:b", "a"), ("1:b", "b"), ("1:2:3", "2:3"), (":1", "")] {
             let why = format!("strconv.Atoi: parsing \"{part}\": invalid syntax");
             assert_eq!(hour(zone), Err(why));
