@@ -153,10 +153,13 @@ impl Resource {
         }
     }
 
-    /// Sets what is only set when a new object is read from where it is stored. Whether
-    /// anything was: it is stored by the next write of the object.
-    pub(crate) fn fill_late(&self, object: &mut Value) -> bool {
-        matches!(&self.nature, Nature::Builtin(kind) if kind.fill_late(object))
+    /// Sets what is only set when a new object is read from where it is stored. The answer is
+    /// what it was, if anything was set: that is stored by the next write of the object.
+    pub(crate) fn fill_late(&self, object: &mut Value) -> Option<Value> {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.fill_late(object),
+            Nature::Custom(_) => None,
+        }
     }
 
     /// Brings an object into the form that comes back from the store: the encoding

@@ -236,20 +236,20 @@ impl Store {
         key: &str,
         value: Value,
     ) -> Result<Arc<Object>, Refused> {
-        self.create_as(table, key, value, false)
+        self.create_as(table, key, value, None)
     }
 
-    /// As [`Store::create`], of an object that may be [`Object::unsettled`].
+    /// As [`Store::create`], of an object that has [`Object::mark`].
     pub(crate) fn create_as(
         &self,
         table: &TableName,
         key: &str,
         value: Value,
-        unsettled: bool,
+        mark: Option<u64>,
     ) -> Result<Arc<Object>, Refused> {
         self.write(table, key, |present, version| match present {
             Some(_) => Err(Refused::Exists),
-            None => Ok(Some(Object::new(key, version, value).unsettled(unsettled))),
+            None => Ok(Some(Object::new(key, version, value).marked(mark))),
         })
     }
 
@@ -275,22 +275,22 @@ impl Store {
         expected: u64,
         value: Value,
     ) -> Result<Arc<Object>, Refused> {
-        self.replace_as(table, key, expected, value, false)
+        self.replace_as(table, key, expected, value, None)
     }
 
-    /// As [`Store::replace`], by an object that may be [`Object::unsettled`].
+    /// As [`Store::replace`], by an object that has [`Object::mark`].
     pub(crate) fn replace_as(
         &self,
         table: &TableName,
         key: &str,
         expected: u64,
         value: Value,
-        unsettled: bool,
+        mark: Option<u64>,
     ) -> Result<Arc<Object>, Refused> {
         self.write(table, key, |present, version| match present {
             None => Err(Refused::Missing),
             Some(object) if object.version() != expected => Err(Refused::Changed),
-            Some(_) => Ok(Some(Object::new(key, version, value).unsettled(unsettled))),
+            Some(_) => Ok(Some(Object::new(key, version, value).marked(mark))),
         })
     }
 
@@ -350,6 +350,7 @@ impl Store {
                         table,
                         key,
                         json: object.written(),
+                        mark: object.mark(),
                     })?;
                 }
                 rows.put(object, &bounds)
@@ -479,7 +480,7 @@ mod tests {
         let shown = store.get("as", "x").unwrap();
         assert_eq!(shown.version(), 2);
         assert_eq!(shown.value()["y"], true);
-        assert!(!shown.is_settled());
+        assert!(!shown.is_as_written());
         // Each time it is made of what was written.
         store.show("as", |object| drop(object["x"].take()));
         let shown = store.get("as", "x").unwrap().value();
@@ -487,7 +488,7 @@ mod tests {
         store.show("as", |_| {});
         let shown = store.get("as", "x").unwrap();
         assert_eq!(shown.value()["x"], 1);
-        assert!(shown.is_settled());
+        assert!(shown.is_as_written());
         assert_eq!(store.changes("as", 2).unwrap().1.len(), 0);
     }
 

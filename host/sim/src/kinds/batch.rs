@@ -497,7 +497,7 @@ mod tests {
             if shares {
                 kind.share(&mut job);
             }
-            let filled = kind.fill_late(&mut job);
+            let filled = kind.fill_late(&mut job).is_some();
             let labels = &job["metadata"]["labels"];
             let is_same = *labels == job["spec"]["template"]["metadata"]["labels"];
             (filled, is_same, labels.as_object().map(Map::len))

@@ -56,14 +56,14 @@ impl Kind {
         }
     }
 
-    /// Makes what is to be stored of a new object what it is when it is read again, and says
-    /// whether that is something else.
-    pub fn fill_late(&self, object: &mut Value) -> bool {
+    /// Makes what is to be stored of a new object what it is when it is read again. The answer
+    /// is what it was, where that is something else.
+    pub fn fill_late(&self, object: &mut Value) -> Option<Value> {
         if !self.late.fills {
-            return false;
+            return None;
         }
         let before = object.clone();
         self.default(object);
-        *object != before
+        (*object != before).then_some(before)
     }
 }

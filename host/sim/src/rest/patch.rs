@@ -67,7 +67,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             complaints,
             hollow,
             blank,
-            odd: false,
+            odd: Value::Null,
             shown,
         })
     })?;
@@ -107,7 +107,6 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
     check_config(call, &mut config)?;
     let force = call.query.flag("force");
     let (hollow, blank) = unlike(call, &config);
-    let odd = resource.is_custom() && is_odd(&config);
     let writer = call.writer()?;
     let key = call.key();
     if call.subresource() == Some("scale") {
@@ -122,6 +121,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 seen.set(true);
                 let object = manage::apply(&writer, Some(live), &config, force)?;
                 tell(call, writer.unknown_fields, repeated.as_deref())?;
+                let odd = odd_metadata(call, &config, &object);
                 let mut object = convert(call, object)?;
                 super::update::check_name(&mut object, call.name())?;
                 // As above: a version is a condition only where the caller sent it.
@@ -155,6 +155,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
         }
         let object = manage::apply(&writer, None, &config, force)?;
         tell(call, writer.unknown_fields, repeated.as_deref())?;
+        let odd = odd_metadata(call, &config, &object);
         let mut object = convert(call, object)?;
         super::update::check_name(&mut object, call.name())?;
         check_version(&object)?;
@@ -258,16 +259,33 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Whether the metadata of a configuration is another one once it was read as metadata:
-/// empty and null parts are lost then.
-fn is_odd(config: &Value) -> bool {
-    let Some(metadata) = config.get("metadata") else {
-        return false;
+/// The parts of the metadata of a custom resource that are stored otherwise than they are read
+/// again, where the empty and null ones are lost that were applied; null where there are none.
+/// Nothing is lost of a part that others have put something into.
+fn odd_metadata(call: &Call, config: &Value, object: &Value) -> Value {
+    let mut odd = Value::Null;
+    let Some(metadata) = config.get("metadata").filter(|_| call.resource.is_custom()) else {
+        return odd;
     };
     let mut read = metadata.clone();
     decode::prune_metadata(&mut read, "metadata");
-    let differs = |field: &&str| metadata.get(field) != read.get(field);
-    METADATA_OF_CLIENTS.iter().any(differs)
+    let is_empty = |part: &Value| match part {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    for field in METADATA_OF_CLIENTS {
+        let Some(part) = metadata.get(field) else {
+            continue;
+        };
+        let shown = object["metadata"].get(field);
+        let is_lost = !is_empty(part) || shown.is_none_or(is_empty);
+        if is_lost && Some(part) != read.get(field) {
+            odd[field] = part.clone();
+        }
+    }
+    odd
 }
 
 /// Reads what an apply came to into the type of its kind.

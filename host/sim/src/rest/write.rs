@@ -6,9 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::kept::is_kept;
 use super::patch::language::refused;
-use super::{manage, meta, stamp};
+use super::{kept, manage, meta, stamp};
 use crate::access;
 use crate::admission::{self, policy::Operation};
 use crate::decode;
@@ -108,9 +107,10 @@ pub(crate) struct Proposal {
     pub(crate) hollow: BTreeSet<String>,
     /// Where null stood for bytes: a field, and a key in it.
     pub(crate) blank: Vec<(String, String)>,
-    /// Whether its metadata is stored otherwise than it is read again: that of a custom
-    /// resource is, where what was applied has empty or null parts.
-    pub(crate) odd: bool,
+    /// The parts of its metadata that are stored otherwise than they are read again: of a
+    /// custom resource, the empty and null ones that an apply has left. Null where there are
+    /// none.
+    pub(crate) odd: Value,
     /// The object as a patch made it, where a refusal of its fields is to show it.
     pub(crate) shown: Option<Box<str>>,
 }
@@ -118,9 +118,8 @@ pub(crate) struct Proposal {
 /// What is to be stored, and what nobody else gets until it is.
 struct Next<'a> {
     after: Value,
-    /// Whether more is shown of it than is stored, or it is stored as it is not read: it is
-    /// written then, whatever it changes.
-    unsettled: bool,
+    /// See [`Object::mark`].
+    mark: Option<u64>,
     claim: Option<services::Claim<'a>>,
     charge: Option<Charge<'a>>,
 }
@@ -284,8 +283,7 @@ impl<'a> Writer<'a> {
         self.warn_of_conversion(&object);
         definitions::check_open(self.server, resource, &name)?;
         resource.encode(&mut object);
-        let filled = resource.fill_late(&mut object);
-        let unsettled = filled || odd || is_blank(&object, &blank);
+        let mark = kept::mark(resource, &mut object, &odd, &blank);
         depth::check(&object)?;
         if self.dry_run {
             if self.server.store.get(&resource.table, &key).is_some() {
@@ -300,7 +298,7 @@ impl<'a> Writer<'a> {
             ));
         }
         let store = &self.server.store;
-        let created = store.create_as(&resource.table, &key, object, unsettled);
+        let created = store.create_as(&resource.table, &key, object, mark);
         let object = created.map_err(|refused| match refused {
             Refused::Unkept => ApiError::unkept(),
             _ => exists(),
@@ -336,12 +334,11 @@ impl<'a> Writer<'a> {
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let Next {
                 after,
-                unsettled,
+                mark,
                 claim,
                 charge,
             } = self.next(&before, &live, proposal)?;
-            let is_settled = live.is_settled() && !unsettled;
-            if is_settled && is_kept(resource, &live, &before, &after) {
+            if kept::is_kept(resource, &live, &before, &after, mark) {
                 return Ok(Written { object: live });
             }
             if self.dry_run {
@@ -354,7 +351,7 @@ impl<'a> Writer<'a> {
             let written = if ends {
                 store.remove(&resource.table, key, live.version())
             } else {
-                store.replace_as(&resource.table, key, live.version(), after, unsettled)
+                store.replace_as(&resource.table, key, live.version(), after, mark)
             };
             match written {
                 Ok(object) => {
@@ -397,7 +394,6 @@ impl<'a> Writer<'a> {
             odd,
             shown,
         } = proposal;
-        let name = live.name();
         meta::place(&mut after, resource, live.namespace())?;
         self.decode_as(&mut after, complaints, owned, shown.as_deref())?;
         self.check_identity(&after, live)?;
@@ -442,7 +438,7 @@ impl<'a> Writer<'a> {
             Part::Other(other) => resource.validate_part_update(other, &after, before),
         };
         if !errors.is_empty() {
-            return Err(ApiError::invalid(resource.about_kind(name), &errors));
+            return Err(ApiError::invalid(resource.about_kind(live.name()), &errors));
         }
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, Some(before))?;
@@ -473,12 +469,11 @@ impl<'a> Writer<'a> {
         self.warn_of_no_effect(&after);
         self.warn_of_conversion(&after);
         resource.encode(&mut after);
-        let filled = resource.fill_late(&mut after);
-        let unsettled = filled || odd || is_blank(&after, &blank);
+        let mark = kept::mark(resource, &mut after, &odd, &blank);
         depth::check(&after)?;
         Ok(Next {
             after,
-            unsettled,
+            mark,
             claim,
             charge,
         })
@@ -600,12 +595,6 @@ impl<'a> Writer<'a> {
         }
         Ok(())
     }
-}
-
-/// Whether an object still has an empty text at one of the places where null came for it.
-fn is_blank(object: &Value, places: &[(String, String)]) -> bool {
-    let is = |(field, key): &(String, String)| object[field.as_str()][key.as_str()] == "";
-    places.iter().any(is)
 }
 
 /// Stands for null where it is found out who owns what.

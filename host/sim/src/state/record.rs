@@ -23,6 +23,8 @@ pub(crate) enum Entry<'a> {
         table: &'a str,
         key: &'a str,
         json: &'a [u8],
+        /// What tells apart what was stored, where it is not what is shown.
+        mark: Option<u64>,
     },
     /// An object was removed.
     Removed {
@@ -92,8 +94,10 @@ impl<'a> Entry<'a> {
                 table,
                 key,
                 json,
+                mark,
             } => {
-                to.push(2);
+                to.push(if mark.is_some() { 7 } else { 2 });
+                mark.into_iter().for_each(|mark| number(to, mark));
                 number(to, version);
                 text(to, table);
                 text(to, key);
@@ -132,7 +136,11 @@ impl<'a> Entry<'a> {
             1 => Entry::Table {
                 table: rest.text()?,
             },
-            2 => Entry::Put {
+            2 | 7 => Entry::Put {
+                mark: match kind {
+                    7 => Some(rest.number()?),
+                    _ => None,
+                },
                 version: rest.number()?,
                 table: rest.text()?,
                 key: rest.text()?,
@@ -291,13 +299,21 @@ impl<'a> Body<'a> {
 mod tests {
     use super::*;
 
-    const ENTRIES: [Entry<'static>; 6] = [
+    const ENTRIES: [Entry<'static>; 7] = [
         Entry::Table { table: "pods" },
         Entry::Put {
             version: 7,
             table: "pods",
             key: "default/a",
             json: b"{}",
+            mark: None,
+        },
+        Entry::Put {
+            version: 7,
+            table: "jobs.batch",
+            key: "default/a",
+            json: b"{}",
+            mark: Some(u64::MAX),
         },
         Entry::Removed {
             version: 8,
@@ -346,7 +362,7 @@ mod tests {
     #[test]
     fn records_are_read_as_they_are_written() {
         let (bytes, _) = encoded();
-        assert_eq!(read(&bytes), (6, bytes.len() as u64, None));
+        assert_eq!(read(&bytes), (7, bytes.len() as u64, None));
     }
 
     #[test]
@@ -367,14 +383,14 @@ mod tests {
         zeros.extend_from_slice(&[0; 5000]);
         assert_eq!(
             read(&zeros),
-            (6, bytes.len() as u64, Some("torn".to_owned()))
+            (7, bytes.len() as u64, Some("torn".to_owned()))
         );
     }
 
     #[test]
     fn every_changed_bit_of_all_but_the_last_record_is_damage() {
         let (bytes, starts) = encoded();
-        let last = usize::try_from(starts[5]).unwrap();
+        let last = usize::try_from(starts[6]).unwrap();
         for at in 0..last {
             for bit in 0..8 {
                 let mut bytes = bytes.clone();
@@ -382,7 +398,7 @@ mod tests {
                 let (count, place, flaw) = read(&bytes);
                 let flaw = flaw.unwrap();
                 assert!(flaw.contains("checksum"), "bit {bit} of byte {at}: {flaw}");
-                assert!(place <= at as u64 && count < 5, "byte {at}");
+                assert!(place <= at as u64 && count < 6, "byte {at}");
             }
         }
     }

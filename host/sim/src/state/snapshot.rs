@@ -53,6 +53,7 @@ pub(super) fn write(output: &mut impl Write, snapshot: &Snapshot) -> io::Result<
                 table,
                 key: object.key(),
                 json: object.written(),
+                mark: object.mark(),
             })?;
             records += 1;
         }

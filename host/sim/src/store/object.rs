@@ -25,10 +25,23 @@ pub(crate) struct Object {
     terminating: bool,
     owners: Box<[Box<str>]>,
     json: Bytes,
+    /// What few objects have.
+    beside: Option<Box<Beside>>,
+}
+
+/// What is known of an object that is stored otherwise than it is shown.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Beside {
     /// What was written, where it is shown otherwise.
-    written: Option<Box<Bytes>>,
-    /// Whether the next write of it stores more than it changes.
-    unsettled: bool,
+    written: Option<Bytes>,
+    /// See [`Object::mark`].
+    mark: Option<u64>,
+}
+
+impl Beside {
+    fn boxed(self) -> Option<Box<Self>> {
+        (self != Beside::default()).then(|| Box::new(self))
+    }
 }
 
 /// What no key or value of a label has in it, as nothing that is stored has.
@@ -82,19 +95,22 @@ impl Object {
                 .is_some_and(Value::is_string),
             owners: owners(metadata),
             json,
-            written: None,
-            unsettled: false,
+            beside: None,
         }
     }
 
     /// The same object as `show` shows what was written; none where it is so already.
     pub(super) fn shown(&self, show: impl FnOnce(&mut Value)) -> Option<Self> {
-        let written = self.written.as_deref().unwrap_or(&self.json);
+        let written = self.written_bytes();
         let mut value = serde_json::from_slice(written).ok()?;
         show(&mut value);
         let json = compact(&value);
+        let beside = Beside {
+            written: (json != *written).then(|| written.clone()),
+            mark: self.mark(),
+        };
         (json != self.json).then(|| Object {
-            written: (json != *written).then(|| Box::new(written.clone())),
+            beside: beside.boxed(),
             json,
             texts: self.texts.clone(),
             owners: self.owners.clone(),
@@ -104,20 +120,33 @@ impl Object {
 
     /// The JSON that was written, however it is shown.
     pub(crate) fn written(&self) -> &[u8] {
-        self.written.as_deref().unwrap_or(&self.json)
+        self.written_bytes()
     }
 
-    /// The same object, which the real server may have stored otherwise than it shows it:
-    /// the next write of it is then one, whatever it changes. Not kept where objects are: a
-    /// server that is started anew takes it for stored as it is shown.
-    pub(super) fn unsettled(self, unsettled: bool) -> Self {
-        Object { unsettled, ..self }
+    fn written_bytes(&self) -> &Bytes {
+        let written = self.beside.as_ref().and_then(|b| b.written.as_ref());
+        written.unwrap_or(&self.json)
     }
 
-    /// Whether what is shown is what the real server has stored: else the next write is one
-    /// even where it changes nothing.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.written.is_none() && !self.unsettled
+    /// The same object, which the real server has stored otherwise than it shows it, as
+    /// `mark` says.
+    pub(super) fn marked(self, mark: Option<u64>) -> Self {
+        let written = self.beside.and_then(|beside| beside.written);
+        Object {
+            beside: Beside { written, mark }.boxed(),
+            ..self
+        }
+    }
+
+    /// What tells apart what the real server has stored, where that is not what it shows: two
+    /// writes of an object that come to the same are no two only where they have the same one.
+    pub(crate) fn mark(&self) -> Option<u64> {
+        self.beside.as_ref().and_then(|beside| beside.mark)
+    }
+
+    /// Whether it is shown as it was written.
+    pub(crate) fn is_as_written(&self) -> bool {
+        self.beside.as_ref().is_none_or(|b| b.written.is_none())
     }
 
     /// An object that differs from this one in its version, its uid and its JSON.
@@ -130,8 +159,7 @@ impl Object {
             starts,
             json,
             owners: self.owners.clone(),
-            written: None,
-            unsettled: false,
+            beside: None,
             terminating: self.terminating,
         }
     }

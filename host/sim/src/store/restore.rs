@@ -52,13 +52,14 @@ impl Store {
                 table,
                 key,
                 json,
+                mark,
             } => {
                 if version > upto {
                     return Err(format!("{table} {key} is newer than the snapshot"));
                 }
                 let rows = state.tables.get_mut(table);
                 let rows = rows.ok_or_else(|| format!("{key} is of a table that is not there"))?;
-                rows.place(object(table, key, version, json)?);
+                rows.place(object(table, key, version, json, mark)?);
                 Ok(())
             }
             _ => Err("it holds what no snapshot holds".to_owned()),
@@ -84,9 +85,10 @@ impl Store {
                 table,
                 key,
                 json,
+                mark,
             } => {
                 follows(version)?;
-                let object = object(table, key, version, json)?;
+                let object = object(table, key, version, json, mark)?;
                 state.table(&TableName::from(table)).put(object, &bounds);
             }
             Entry::Removed {
@@ -147,11 +149,17 @@ impl Store {
     }
 }
 
-fn object(table: &str, key: &str, version: u64, json: &[u8]) -> Result<Arc<Object>, String> {
+fn object(
+    table: &str,
+    key: &str,
+    version: u64,
+    json: &[u8],
+    mark: Option<u64>,
+) -> Result<Arc<Object>, String> {
     let json = Bytes::from(Box::<[u8]>::from(json));
     let object = Object::stored(key, version, json);
     let object = object.map_err(|error| format!("{table} {key} is no object: {error}"))?;
-    Ok(Arc::new(object))
+    Ok(Arc::new(object.marked(mark)))
 }
 
 #[cfg(test)]
@@ -166,6 +174,7 @@ mod tests {
                 table: "pods",
                 key: "a",
                 json: json.as_bytes(),
+                mark: None,
             };
             Store::restored(1, 7).replay(&entry)
         };

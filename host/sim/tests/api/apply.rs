@@ -1,7 +1,7 @@
 //! Server-side apply, through `kube::Client`.
 
 use crate::support::{CONFIG_MAPS, admin, config_map};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn apply_creates_then_owns_then_removes() {
@@ -161,4 +161,54 @@ async fn binary_amounts_in_metrics_belong_to_who_wrote_last() {
         let owners: Vec<_> = owners.map(|entry| entry["manager"].clone()).collect();
         assert_eq!(owners, [owner], "{patched}");
     }
+}
+
+/// The empty parts of a custom resource's metadata are stored and never shown, so that each
+/// such apply brings an object that is not the one that was read: with the times of its owners
+/// anew, which is another one only in another second.
+#[tokio::test]
+async fn empty_metadata_is_written_once_a_second() {
+    const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+    let (server, http) = admin();
+    let definition = json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(http.post(definitions, definition).await.0, 201);
+    let version = async |metadata: Value| {
+        let mut widget = json!({"apiVersion": "example.com/v1", "kind": "Widget"});
+        widget["metadata"] = metadata;
+        let (code, applied) = http.apply(&format!("{WIDGETS}/a"), "m", widget).await;
+        assert!(code < 300, "{applied}");
+        assert_eq!(applied["metadata"].get("annotations"), None);
+        let version = applied["metadata"]["resourceVersion"].as_str();
+        version.unwrap().parse::<u64>().unwrap()
+    };
+    let empty = || json!({"name": "a", "labels": {}, "annotations": {}});
+    let made = version(empty()).await;
+    assert_eq!(version(empty()).await, made);
+    // Other empty parts are another object.
+    let other = || json!({"name": "a", "labels": {}, "finalizers": []});
+    let changed = version(other()).await;
+    assert!(changed > made);
+    assert_eq!(version(other()).await, changed);
+    server.jump_clock(1000);
+    let later = version(other()).await;
+    assert!(later > changed);
+    assert_eq!(version(other()).await, later);
+    // Whoever else writes stores it as it is shown, and then nothing is to be written.
+    let path = format!("{WIDGETS}/a");
+    let (_, patched) = http.call("PATCH", &path, json!({})).await;
+    let (_, again) = http.call("PATCH", &path, json!({})).await;
+    assert_ne!(
+        patched["metadata"]["resourceVersion"],
+        json!(later.to_string())
+    );
+    assert_eq!(again, patched);
 }
