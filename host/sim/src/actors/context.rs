@@ -302,3 +302,47 @@ fn writer<'w>(
 ) -> Writer<'w> {
     Writer::of_server(shared, resource, part, manager)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kubelet;
+    use super::super::tables::PODS;
+    use super::*;
+    use crate::{Config, Server};
+
+    #[tokio::test]
+    async fn what_was_seen_of_a_pod_is_nothing_to_the_next_one_of_its_name() {
+        let server = Server::new(Config {
+            seed: Some(1),
+            ..Config::default()
+        });
+        let (settings, mut index) = (Actors::default(), Index::default());
+        let mut context = Context::new(&server.shared, &settings, &mut index);
+        let account = json!({"metadata": {"name": "default"}});
+        // It may be there by itself.
+        let _ = context.create("serviceaccounts", "default", MANAGER, account);
+        let make = |context: &Context<'_>| {
+            let spec = json!({
+                "nodeName": "n",
+                "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": "c", "image": "i"}],
+            });
+            let pod = json!({"metadata": {"name": "a"}, "spec": spec});
+            context.create(PODS, "default", MANAGER, pod).unwrap()
+        };
+        let seen = make(&context);
+        context.delete(PODS, &seen).unwrap();
+        assert_eq!(context.get(PODS, "default/a"), None, "it goes at once");
+        let next = make(&context);
+
+        let script = context.script(&seen, &[]);
+        kubelet::run(&mut context, &seen, &script, None).unwrap();
+        let label = |pod: &mut Value| pod["metadata"]["labels"] = json!({"a": "b"});
+        context.change(PODS, &seen, MANAGER, label).unwrap();
+        context.delete(PODS, &seen).unwrap();
+        assert_eq!(context.get(PODS, "default/a"), Some(next.clone()));
+
+        context.delete(PODS, &next).unwrap();
+        assert_eq!(context.get(PODS, "default/a"), None);
+    }
+}

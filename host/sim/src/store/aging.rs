@@ -107,6 +107,7 @@ mod tests {
 
     use super::super::{Range, TableName};
     use super::*;
+    use crate::state::Entry;
 
     const INTERVAL: Duration = Duration::from_secs(300);
 
@@ -134,6 +135,36 @@ mod tests {
         assert_eq!((read(second), read(third)), (false, true));
         // Watches that have seen all of it go on from there.
         assert!(store.changes("as", third).is_ok());
+    }
+
+    #[test]
+    fn a_history_from_before_the_clock_is_as_old_as_the_server() {
+        let (clock, hand) = Clock::by_hand(UNIX_EPOCH);
+        hand.advance(INTERVAL * 10);
+        let store = Store::restored(1000, 7);
+        let t = TableName::from("as");
+        // As a log is gone through: before there is a clock to tell their time.
+        for version in 8..158 {
+            let replayed = store.replay(&Entry::Put {
+                version,
+                table: &t,
+                key: &format!("old-{version}"),
+                json: b"{}",
+                mark: None,
+            });
+            assert_eq!(replayed, Ok(()));
+        }
+        store.grows_old(clock, INTERVAL);
+        let make = |key: &str| store.create(&t, key, json!({})).unwrap().version();
+        make("at-once");
+        assert!(
+            store.changes("as", 8).is_ok(),
+            "all of it is of this moment"
+        );
+        assert!(store.list("as", &Range::default(), Some(8)).is_ok());
+        hand.advance(INTERVAL + Duration::from_secs(1));
+        make("later");
+        assert!(store.changes("as", 8).is_err(), "and old from then on");
     }
 
     #[test]
