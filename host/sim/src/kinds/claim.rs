@@ -201,6 +201,11 @@ pub(super) fn validate_update(claim: &Value, old: &Value, errors: &mut Errors) {
             if let Some(requests) = spec.pointer_mut("/resources/requests") {
                 remove(requests, "storage");
             }
+            if let Some(resources) = spec.get_mut("resources")
+                && present(resources, "requests").is_none()
+            {
+                remove(resources, "requests");
+            }
         }
         // A class may be set where there was none.
         if text_at(old, "/spec/storageClassName").is_empty()
@@ -219,16 +224,13 @@ pub(super) fn validate_update(claim: &Value, old: &Value, errors: &mut Errors) {
              volumeAttributesClassName for bound claims",
         ));
     }
-    let size = |claim: &Value| {
-        claim
-            .pointer("/spec/resources/requests/storage")
-            .and_then(quantity)
+    // None is none of it.
+    let amount = |claim: &Value, at: &str| {
+        let amount = claim.pointer(at).unwrap_or(&Value::Null);
+        quantity(amount).or_else(|| quantity(&json!("0")))
     };
-    let capacity = old.pointer("/status/capacity/storage").and_then(quantity);
-    if let (Some(new), Some(old)) = (size(claim), size(old))
-        && new < old
-        && capacity.is_some_and(|capacity| new <= capacity)
-    {
+    let size = |claim: &Value| amount(claim, "/spec/resources/requests/storage");
+    if size(claim) < size(old) && size(claim) <= amount(old, "/status/capacity/storage") {
         let path = SPEC.child("resources.requests.storage");
         errors.push(FieldError::forbidden(
             &path,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::edit::{default_to, ensure_object, integer, items_mut, remove, set, text, text_at};
 use super::endpoints;
-use super::meta::{validate_immutable, validate_labels};
+use super::meta::{validate_immutable, validate_immutable_or, validate_labels};
 use super::pod_validation::{amounts, placement, supported};
 use super::row::{GenerationRule, Kind};
 use crate::field::{Errors, FieldError, Path};
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Kind] = &[
     .update_validated(|slice, old, errors| {
         endpoints::validate_slice_update(slice, old, errors);
         let path = Path::new("addressType");
-        validate_immutable(&path, slice, old, "addressType", errors);
+        validate_immutable_or(&path, slice, old, "addressType", &json!(""), errors);
     }),
     Kind::cluster(
         ("scheduling.k8s.io", "v1"),
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Kind] = &[
         |class| default_to(class, "value", 0),
         |class, _| default_to(class, "value", 0),
     )
-    .validated(validate_priority)
+    .create_validated(validate_priority)
     .update_validated(|class, old, errors| {
         if integer(class, "value") != integer(old, "value") {
             errors.push(FieldError::forbidden(

@@ -20,7 +20,7 @@ pub struct ObjectMetaRules {
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 const FIELD_MANAGER_MAX: usize = 128;
 const METADATA: Path<'static> = Path::new("metadata");
-const IMMUTABLE: &str = "field is immutable";
+pub(super) const IMMUTABLE: &str = "field is immutable";
 
 /// Says what is wrong with the metadata of an object, its name made already.
 pub fn validate_meta(object: &Value, rules: &ObjectMetaRules, errors: &mut Errors) {
@@ -294,12 +294,22 @@ pub(super) fn validate_immutable(
     field: &str,
     errors: &mut Errors,
 ) {
+    validate_immutable_or(path, object, old, field, &Value::Null, errors);
+}
+
+/// As [`validate_immutable`], of a field that shows as `zero` where it is left out: in Go,
+/// that of a text is an empty one.
+pub(super) fn validate_immutable_or(
+    path: &Path<'_>,
+    object: &Value,
+    old: &Value,
+    field: &str,
+    zero: &Value,
+    errors: &mut Errors,
+) {
     if present(object, field) != present(old, field) {
-        errors.push(FieldError::invalid(
-            path,
-            object.get(field).unwrap_or(&Value::Null),
-            IMMUTABLE,
-        ));
+        let value = object.get(field).unwrap_or(zero);
+        errors.push(FieldError::invalid(path, value, IMMUTABLE));
     }
 }
 

@@ -9,7 +9,7 @@ use super::edit::{
     default_to, ensure_object, integer, items, items_mut, object, present, set, text,
 };
 use super::pod_validation::supported;
-use super::row::{Kind, METADATA_OF_CLIENTS};
+use super::row::{Kind, METADATA_OF_CLIENTS, UpdateOrder};
 use super::verbs::Subresource;
 use super::{references, selectors, statuses};
 use crate::field::{Errors, FieldError, Path};
@@ -23,12 +23,14 @@ pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(V1, "IngressClass", "ingressclasses")
         .generation_of_spec()
         .defaulted(default_ingress_class)
+        .update_order(UpdateOrder::ImmutableFirst)
         .validated(validate_ingress_class)
         .update_validated(|class, old, errors| {
             let spec = class.get("spec").unwrap_or(&Value::Null);
             let old = old.get("spec").unwrap_or(&Value::Null);
             let path = SPEC.child("controller");
-            super::meta::validate_immutable(&path, spec, old, "controller", errors);
+            let zero = json!("");
+            super::meta::validate_immutable_or(&path, spec, old, "controller", &zero, errors);
         }),
     Kind::namespaced(V1, "Ingress", "ingresses")
         .short(&["ing"])

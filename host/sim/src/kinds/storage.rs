@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::edit::{default_to, ensure_object, entries, integer, items, present, text};
-use super::meta::validate_immutable;
+use super::edit::{default_to, ensure_object, entries, flag, integer, items, present, text};
+use super::meta::{IMMUTABLE, validate_immutable, validate_nonnegative};
 use super::persistent_volume::{add_finalizer, validate_driver_name};
 use super::pod_validation::supported;
 use super::resources::quantity;
-use super::row::{GenerationRule, Kind, METADATA_OF_CLIENTS};
+use super::row::{GenerationRule, Kind, METADATA_OF_CLIENTS, UpdateOrder};
 use super::verbs::Subresource;
 use super::{quantities, selectors, token_lifetime};
 use crate::field::{Errors, FieldError, Path};
 use crate::names;
 
 const V1: (&str, &str) = ("storage.k8s.io", "v1");
+const SPEC: Path<'static> = Path::new("spec");
 
 pub(super) const ROWS: &[Kind] = &[
     Kind::cluster(V1, "CSIDriver", "csidrivers")
@@ -23,10 +24,23 @@ pub(super) const ROWS: &[Kind] = &[
         .returned_when_deleted()
         .generation(GenerationRule::OnUpdate(&["spec"]))
         .defaulted(default_driver)
-        .validated(validate_driver),
+        .validated(validate_driver)
+        .update_validated(|driver, old, errors| {
+            let spec = driver.get("spec").unwrap_or(&Value::Null);
+            let old = old.get("spec").unwrap_or(&Value::Null);
+            for (field, shown) in [
+                ("attachRequired", "attachedRequired"),
+                ("volumeLifecycleModes", "volumeLifecycleModes"),
+            ] {
+                validate_immutable(&SPEC.child(shown), spec, old, field, errors);
+            }
+        }),
     Kind::cluster(V1, "CSINode", "csinodes")
         .conditional()
         .returned_when_deleted()
+        .update_order(UpdateOrder::WholeObject)
+        .validated(validate_node)
+        .update_validated(validate_node_update)
         .defaulted(|node| {
             if let Some(spec) = ensure_object(node, "spec")
                 && spec.get("drivers").is_none()
@@ -74,17 +88,32 @@ pub(super) const ROWS: &[Kind] = &[
             let (spec, before) = (of(attachment), of(old));
             let group_version = ("storage.k8s.io", "v1");
             if !quantities::is_same_spec(group_version, "VolumeAttachment", &spec, &before) {
-                validate_immutable(&Path::new("spec"), attachment, old, "spec", errors);
+                let source = spec.get("source").unwrap_or(&Value::Null);
+                let part = |field: &str| source.get(field).unwrap_or(&Value::Null);
+                // In the names of the fields of its Go type.
+                let shown = json!({
+                    "Attacher": text(&spec, "attacher"),
+                    "NodeName": text(&spec, "nodeName"),
+                    "Source": {
+                        "InlineVolumeSpec": part("inlineVolumeSpec"),
+                        "PersistentVolumeName": part("persistentVolumeName"),
+                    },
+                });
+                errors.push(FieldError::invalid(&SPEC, &shown, IMMUTABLE));
             }
         }),
     Kind::cluster(V1, "VolumeAttributesClass", "volumeattributesclasses")
         .returned_when_deleted()
         .short(&["vac"])
         .admitted(|class| add_finalizer(class, "kubernetes.io/vac-protection"))
+        .update_order(UpdateOrder::ChangeFirst)
         .validated(validate_attributes)
         .update_validated(|class, old, errors| {
             for field in ["driverName", "parameters"] {
-                validate_immutable(&Path::new(field), class, old, field, errors);
+                if present(class, field) != present(old, field) {
+                    let why = format!("updates to {field} are forbidden.");
+                    errors.push(FieldError::forbidden(&Path::new(field), why));
+                }
             }
         }),
 ];
@@ -103,7 +132,6 @@ fn default_driver(driver: &mut Value) {
 }
 
 fn validate_driver(driver: &Value, errors: &mut Errors) {
-    const SPEC: Path<'static> = Path::new("spec");
     let spec = driver.get("spec").unwrap_or(&Value::Null);
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
     supported(&SPEC, spec, "fsGroupPolicy", &policies, errors);
@@ -130,6 +158,88 @@ fn validate_driver(driver: &Value, errors: &mut Errors) {
             errors.push(FieldError::not_supported(&path, mode, &modes));
         }
     }
+    if flag(spec, "serviceAccountTokenInSecrets") && present(spec, "tokenRequests").is_none() {
+        errors.push(FieldError::invalid(
+            &SPEC.child("serviceAccountTokenInSecrets"),
+            &true.into(),
+            "serviceAccountTokenInSecrets is set but no tokenRequests are specified",
+        ));
+    }
+}
+
+/// Checks what the drivers of a node say of it.
+fn validate_node(node: &Value, errors: &mut Errors) {
+    /// The longest name that a driver may give to a node.
+    const LONGEST: usize = 256;
+    let list = SPEC.child("drivers");
+    let mut names_seen = BTreeSet::new();
+    for (index, driver) in drivers(node).enumerate() {
+        let path = list.index(index);
+        let name = text(driver, "name");
+        validate_driver_name(&path.child("name"), name, errors);
+        let of_node = path.child("nodeID");
+        let id = text(driver, "nodeID");
+        if id.is_empty() {
+            errors.push(FieldError::required(&of_node, ""));
+        } else if id.len() > LONGEST {
+            let why = format!("must be {LONGEST} characters or less");
+            errors.push(FieldError::invalid_str(&of_node, id, why));
+        }
+        if let Some(allocatable) = driver.get("allocatable") {
+            validate_nonnegative(&path.child("allocatable"), allocatable, "count", errors);
+        }
+        if !names_seen.insert(name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &name.into()));
+        }
+        validate_topology_keys(&path, driver, errors);
+    }
+}
+
+fn validate_topology_keys(path: &Path<'_>, driver: &Value, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for key in items(driver, "topologyKeys") {
+        let key = key.as_str().unwrap_or_default();
+        if key.is_empty() {
+            errors.push(FieldError::required(path, key));
+        }
+        if !seen.insert(key) {
+            errors.push(FieldError::duplicate(path, &key.into()));
+        }
+        for wrong in names::qualified_name(key) {
+            errors.push(FieldError::invalid_str(path, key, wrong));
+        }
+    }
+}
+
+/// What a driver has said of a node stays, but for how many volumes fit there.
+fn validate_node_update(node: &Value, old: &Value, errors: &mut Errors) {
+    // In the names of the fields of its Go type.
+    let shown = |driver: &Value| {
+        json!({
+            "Name": text(driver, "name"),
+            "NodeID": text(driver, "nodeID"),
+            "TopologyKeys": present(driver, "topologyKeys"),
+            "Allocatable": null,
+        })
+    };
+    let mut known: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for driver in drivers(old) {
+        known
+            .entry(text(driver, "name"))
+            .or_default()
+            .push(shown(driver));
+    }
+    for driver in drivers(node) {
+        let now = shown(driver);
+        let before = known.get(text(driver, "name")).into_iter().flatten();
+        for _ in before.filter(|before| **before != now) {
+            errors.push(FieldError::invalid(&SPEC.child("drivers"), &now, IMMUTABLE));
+        }
+    }
+}
+
+fn drivers(node: &Value) -> impl Iterator<Item = &Value> {
+    items(node.get("spec").unwrap_or(&Value::Null), "drivers")
 }
 
 fn validate_capacity(capacity: &Value, errors: &mut Errors) {
@@ -156,7 +266,6 @@ fn validate_capacity(capacity: &Value, errors: &mut Errors) {
 }
 
 fn validate_attachment(attachment: &Value, errors: &mut Errors) {
-    const SPEC: Path<'static> = Path::new("spec");
     let spec = attachment.get("spec").unwrap_or(&Value::Null);
     validate_driver_name(&SPEC.child("attacher"), text(spec, "attacher"), errors);
     let path = SPEC.child("source");

@@ -73,6 +73,20 @@ impl Writer<'_> {
         }
     }
 
+    /// Tells of a driver that gets tokens, and not where Secrets are.
+    pub(super) fn warn_of_tokens(&self, after: &Value, before: Option<&Value>) {
+        if self.resource.kind != "CSIDriver" || self.resource.is_custom() {
+            return;
+        }
+        let spec = &after["spec"];
+        let asks = items(spec, "tokenRequests").next().is_some();
+        let is_new = before.is_none_or(|b| b["spec"]["tokenRequests"] != spec["tokenRequests"]);
+        if asks && is_new && spec.get("serviceAccountTokenInSecrets").is_none() {
+            let warning = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
+            self.warn(std::iter::once(warning));
+        }
+    }
+
     /// Tells who writes webhooks which of them nobody asks here.
     pub(super) fn warn_of_no_effect(&self, configuration: &Value) {
         let resource = self.resource;

@@ -279,6 +279,7 @@ impl<'a> Writer<'a> {
         let bounded = quotas::bounds_any(self.server, namespace);
         let charge = self.charge(&object, None)?;
         self.warn_of_finalizers(&object, None);
+        self.warn_of_tokens(&object, None);
         self.warn_of_no_effect(&object);
         self.warn_of_conversion(&object);
         definitions::check_open(self.server, resource, &name)?;
@@ -466,6 +467,7 @@ impl<'a> Writer<'a> {
             false => None,
         };
         self.warn_of_finalizers(&after, Some(before));
+        self.warn_of_tokens(&after, Some(before));
         self.warn_of_no_effect(&after);
         self.warn_of_conversion(&after);
         resource.encode(&mut after);

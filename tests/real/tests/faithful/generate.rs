@@ -11,6 +11,10 @@ use crate::play::put;
 const NAMES: [&str; 2] = ["a", "b"];
 /// The object whose creation ends what is watched.
 const LAST: &str = "last";
+/// Where an object without a namespace says of which scenario it is, and how to ask for those
+/// of one.
+const CLUSTER_LABEL: &str = "/metadata/labels/of";
+const CLUSTER_QUERY: &str = "&labelSelector=of%3D$ns";
 const MANAGERS: [&str; 3] = ["ann", "bob", "cat"];
 
 /// A kind that is written to.
@@ -33,6 +37,9 @@ pub(crate) struct Kind {
     /// collector, and how long that takes is chance.
     #[serde(default)]
     deletion: String,
+    /// Whether none is deleted: a controller takes its finalizer, at a time of its own.
+    #[serde(default)]
+    kept: bool,
     /// Whether applies always have all that an object needs: those who own less of it cannot
     /// let go of the rest.
     #[serde(default)]
@@ -40,6 +47,10 @@ pub(crate) struct Kind {
     /// Whether strategic patches are understood.
     #[serde(default)]
     custom: bool,
+    /// Whether its objects are in no namespace: their names then tell of which scenario
+    /// they are, and so does a label.
+    #[serde(default)]
+    cluster: bool,
     /// What has to be there first; sent once.
     #[serde(default)]
     pub(crate) before: Vec<Step>,
@@ -73,7 +84,8 @@ impl Chance {
 impl Kind {
     /// About `length` requests, and what a watch tells of them.
     pub(crate) fn scenario(&self, chance: &mut Chance, length: usize) -> Scenario {
-        let mut watch = Step::request("GET", format!("{}?watch=true", self.path));
+        let own = if self.cluster { CLUSTER_QUERY } else { "" };
+        let mut watch = Step::request("GET", format!("{}?watch=true{own}", self.path));
         watch.watch = Some("all".to_owned());
         let mut steps = vec![watch];
         while steps.len() < length {
@@ -84,7 +96,7 @@ impl Kind {
         steps.push(last);
         steps.push(Step {
             events: Some("all".to_owned()),
-            through: Some(LAST.to_owned()),
+            through: Some(self.name(LAST)),
             ..Step::default()
         });
         Scenario {
@@ -96,7 +108,7 @@ impl Kind {
 
     fn operation(&self, chance: &mut Chance, steps: &mut Vec<Step>) {
         let name = *chance.pick(&NAMES);
-        let object = format!("{}/{name}", self.path);
+        let object = format!("{}/{}", self.path, self.name(name));
         match chance.below(20) {
             0..=2 => {
                 let mut step = Step::request("POST", self.query(chance, &self.path));
@@ -135,7 +147,7 @@ impl Kind {
                 step.strategic = Some(self.changes(chance, &self.fields, true));
                 steps.push(step);
             }
-            17 => {
+            17 if !self.kept => {
                 let dry = if chance.percent(20) { "dryRun=All" } else { "" };
                 let deletion = &self.deletion;
                 let path = format!("{object}?{dry}&{deletion}");
@@ -206,13 +218,24 @@ impl Kind {
         path
     }
 
+    fn name(&self, name: &str) -> String {
+        match self.cluster {
+            true => format!("$ns-{name}"),
+            false => name.to_owned(),
+        }
+    }
+
     fn typed(&self, name: &str) -> Value {
+        let name = self.name(name);
         json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": name}})
     }
 
     /// An object with all it needs, and nothing else.
     fn bare(&self, name: &str) -> Value {
         let mut object = self.typed(name);
+        if self.cluster {
+            put(&mut object, CLUSTER_LABEL, json!("$ns"));
+        }
         for (pointer, value) in &self.base {
             put(&mut object, pointer, value.clone());
         }

@@ -125,7 +125,8 @@ impl<'a> Player<'a> {
 
     pub(crate) async fn step(&mut self, step: &Step) -> Result<Outcome> {
         if let Some(name) = &step.events {
-            return self.events(name, step.count, step.through.as_deref()).await;
+            let through = step.through.as_deref().map(|name| self.scope.text(name));
+            return self.events(name, step.count, through.as_deref()).await;
         }
         let message = self.scope.message(step)?;
         if let Some(name) = &step.watch {
