@@ -18,7 +18,7 @@ mod yaml;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::depth;
 
@@ -146,6 +146,17 @@ pub(crate) fn prune_metadata(metadata: &mut Value, path: &str) -> Vec<String> {
         .filter_map(|complaint| complaint.split('"').nth(1))
         .map(|field| format!("{path}.{field}"))
         .collect()
+}
+
+/// Removes each field of metadata that cannot be read as one.
+pub(crate) fn drop_malformed_metadata(metadata: &mut Map<String, Value>) {
+    let Some(ty) = types::named("meta/v1.ObjectMeta") else {
+        return;
+    };
+    metadata.retain(|field, value| {
+        let alone = Map::from_iter([(field.clone(), value.clone())]);
+        typed::decode(ty, Document::from(Value::Object(alone))).is_ok()
+    });
 }
 
 /// Reads a custom resource: free of any type but for its metadata.

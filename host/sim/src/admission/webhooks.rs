@@ -7,6 +7,7 @@
 //! of their configurations.
 
 mod call;
+mod made;
 mod review;
 
 use std::collections::BTreeSet;
@@ -177,11 +178,14 @@ pub(crate) fn mutate(
                 && !patch.is_empty()
             {
                 let mut changed = asked.equivalent.of(Some(before));
-                operations::run(&mut changed, &patch)
-                    .map_err(|why| ApiError::internal_error(&why.to_string()))?;
+                operations::run_each(&mut changed, &patch).map_err(|(why, failed)| {
+                    let words = failed.and_then(operations::complaint);
+                    ApiError::internal_error(&words.unwrap_or_else(|| why.to_string()))
+                })?;
                 if !changed.is_object() {
                     return Err(no_object(&changed));
                 }
+                made::check(&request, &asked.equivalent, &mut changed)?;
                 changed = request.made(&asked.equivalent, changed);
                 settle(&mut changed)?;
                 if changed != *before {

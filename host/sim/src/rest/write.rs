@@ -408,7 +408,11 @@ impl<'a> Writer<'a> {
         }
         self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
-        self.change_by_admission(Operation::Update, &mut after, Some(before))?;
+        if self.change_by_admission(Operation::Update, &mut after, Some(before))? {
+            // Nobody else says where an object is, and what it has from the server.
+            meta::place(&mut after, resource, live.namespace())?;
+            meta::preserve(&mut after, before);
+        }
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &after, Some(before))?;
         }
@@ -439,7 +443,8 @@ impl<'a> Writer<'a> {
             Part::Other(other) => resource.validate_part_update(other, &after, before),
         };
         if !errors.is_empty() {
-            return Err(ApiError::invalid(resource.about_kind(live.name()), &errors));
+            let name = meta::text(&after, "name");
+            return Err(ApiError::invalid(resource.about_kind(name), &errors));
         }
         if self.part == Part::Whole && !live.is_terminating() {
             admission::validate(self.server, resource, &after, Some(before))?;

@@ -5,6 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::decode;
 use crate::kinds::edit::{flag, integer, items, text};
 use crate::kinds::webhook_client::VERSIONS;
 use crate::status::ApiError;
@@ -51,10 +52,15 @@ impl Answer {
     pub(super) fn read(body: &Bytes, uid: &str) -> Result<Self, String> {
         let review = serde_json::from_slice(body)
             .map_err(|why| format!("failed to call webhook: it answered no JSON: {why}"))?;
-        Answer::of(&review, uid).map_err(|why| format!("received invalid webhook response: {why}"))
+        let (mut answer, patch) = Answer::of(&review, uid)
+            .map_err(|why| format!("received invalid webhook response: {why}"))?;
+        answer.patch = operations(&patch)
+            .map_err(|why| format!("received undecodable patch in webhook response: {why}"))?;
+        Ok(answer)
     }
 
-    fn of(review: &Value, uid: &str) -> Result<Self, String> {
+    /// The answer without its operations, and the bytes of these.
+    fn of(review: &Value, uid: &str) -> Result<(Self, Vec<u8>), String> {
         let (version, kind) = (text(review, "apiVersion"), text(review, "kind"));
         if !version.starts_with(GROUP) || kind != "AdmissionReview" {
             return Err(format!(
@@ -69,12 +75,13 @@ impl Answer {
             return Err(format!("expected response.uid={uid:?}, got {found:?}"));
         }
         let warnings = items(response, "warnings").filter_map(Value::as_str);
-        Ok(Answer {
+        let answer = Answer {
             is_allowed: flag(response, "allowed"),
             status: response.get("status").cloned().unwrap_or_default(),
             warnings: warnings.map(str::to_owned).collect(),
-            patch: patch(response)?,
-        })
+            patch: Vec::new(),
+        };
+        Ok((answer, patch(response)?))
     }
 
     /// What the client is told of a request that the webhook of this name does not allow.
@@ -95,7 +102,24 @@ impl Answer {
     }
 }
 
-fn patch(response: &Value) -> Result<Vec<Value>, String> {
+/// Reads the operations of a patch; none where nothing was sent.
+fn operations(patch: &[u8]) -> Result<Vec<Value>, String> {
+    if patch.is_empty() {
+        return Ok(Vec::new());
+    }
+    let document = decode::json(patch)?;
+    let sort = document.sort();
+    match document.into_value(&mut Vec::new()) {
+        Value::Array(operations) => Ok(operations),
+        Value::Null => Ok(Vec::new()),
+        _ => Err(format!(
+            "json: cannot unmarshal {sort} into Go value of type jsonpatch.Patch"
+        )),
+    }
+}
+
+/// The bytes of the patch.
+fn patch(response: &Value) -> Result<Vec<u8>, String> {
     let given = text(response, "patch");
     match (given, text(response, "patchType")) {
         ("", "") => return Ok(Vec::new()),
@@ -112,11 +136,9 @@ fn patch(response: &Value) -> Result<Vec<Value>, String> {
             ));
         }
     }
-    let unusable = |why: &dyn std::fmt::Display| format!("the patch cannot be read: {why}");
-    let bytes = BASE64_STANDARD
+    BASE64_STANDARD
         .decode(given)
-        .map_err(|why| unusable(&why))?;
-    serde_json::from_slice(&bytes).map_err(|why| unusable(&why))
+        .map_err(|why| format!("the patch cannot be read: {why}"))
 }
 
 #[cfg(test)]
@@ -125,7 +147,8 @@ mod tests {
 
     fn read(response: &Value) -> Result<Answer, String> {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-        Answer::of(&review, "u")
+        let answer = Answer::read(&review.to_string().into(), "u");
+        answer.map_err(|why| why.replace("received invalid webhook response: ", ""))
     }
 
     #[test]
@@ -152,7 +175,13 @@ mod tests {
             ),
             (
                 json!({"uid": "u", "patchType": "JSONPatch", "patch": "AA=="}),
-                Err("the patch cannot be read"),
+                Err("received undecodable patch in webhook response: invalid character"),
+            ),
+            (
+                json!({"uid": "u", "patchType": "JSONPatch", "patch": BASE64_STANDARD.encode("{}")}),
+                Err(
+                    "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+                ),
             ),
         ] {
             match (read(&response), expected) {

@@ -18,15 +18,44 @@ const COPIED: usize = 3 * 1024 * 1024;
 /// 400 where a value would be deeper than objects can be. `object` is then of no
 /// use.
 pub(crate) fn run(object: &mut Value, operations: &[Value]) -> Result<(), ApiError> {
+    run_each(object, operations).map_err(|(why, _)| why)
+}
+
+/// As [`run`]. With a refusal comes the operation that cannot be done, where it is one that
+/// does not fit the object.
+pub(crate) fn run_each<'o>(
+    object: &mut Value,
+    operations: &'o [Value],
+) -> Result<(), (ApiError, Option<&'o Value>)> {
     let mut bounds = Bounds {
         copied: 0,
         depth: depth::of(object),
     };
     for operation in operations {
-        bounds.check(object, operation)?;
-        operate(object, operation).ok_or_else(ApiError::patch_rejected)?;
+        bounds.check(object, operation).map_err(|why| (why, None))?;
+        let done = operate(object, operation);
+        done.ok_or_else(|| (ApiError::patch_rejected(), Some(operation)))?;
     }
     Ok(())
+}
+
+/// What kube-apiserver says of an operation of a webhook that does not fit the object, in the
+/// words of its library (`gopkg.in/evanphx/json-patch.v4`); none where these are not known.
+pub(crate) fn complaint(operation: &Value) -> Option<String> {
+    let text = |field: &str| operation.get(field).and_then(Value::as_str);
+    let path = text("path").unwrap_or_default();
+    let last = path.rsplit('/').next().unwrap_or_default();
+    Some(match text("op")? {
+        "remove" => format!(
+            "error in remove for path: '{path}': Unable to remove nonexistent key: {last}: missing value"
+        ),
+        "test" => format!("testing value {path} failed: test failed"),
+        "replace" if path.is_empty() => {
+            "replace operation value must be object or array: %!w(<nil>)".to_owned()
+        }
+        "add" | "replace" | "copy" | "move" => return None,
+        other => format!("Unexpected kind: {other}"),
+    })
 }
 
 /// What the operations so far have come to.
