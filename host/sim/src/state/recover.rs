@@ -65,6 +65,13 @@ impl Folder {
             last = Some((*log, path, length));
         }
         let (number, log, length) = match last {
+            // Whoever wrote it must be able to say that the rest is newer, and not damaged.
+            Some((number, path, length)) if file::is_older(&path)? => {
+                resume(&path, length)?;
+                let path = self.file(Kind::Log, number + 1);
+                let (log, length) = journal::begin(&path, loaded.store.version())?;
+                (number + 1, log, length)
+            }
             Some((number, path, length)) => (number, resume(&path, length)?, length),
             // The first snapshot was made, and not its log yet.
             None => {

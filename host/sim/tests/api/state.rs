@@ -479,8 +479,8 @@ async fn unusable_folders_are_refused_and_left_as_they_are() {
         ),
         (
             "a log of a newer version",
-            &|dir| write(&dir.join("log-1"), b"reeve-state 2 log 1\n"),
-            "DIR/log-1 is of format 2, and this version reads 1 at most: a newer reeve has written it, use that one",
+            &|dir| write(&dir.join("log-1"), b"reeve-state 3 log 1\n"),
+            "DIR/log-1 is of format 3, and this version reads 2 at most: a newer reeve has written it, use that one",
         ),
         (
             "something else",
@@ -607,4 +607,38 @@ async fn a_snapshot_that_was_not_finished_is_not_needed() {
     assert!(folder.path().join("log-1").exists(), "it is still needed");
     let left = folder.path().join("snapshot-2.new");
     assert!(!left.exists(), "it would stay for ever");
+}
+
+/// A folder of the first format is read, and nothing of the second is written into its files.
+#[tokio::test]
+async fn a_folder_of_an_older_format_goes_on_in_a_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, http) = open(folder.path());
+    let (code, made) = http.post(CONFIG_MAPS, config_map("a", json!({}))).await;
+    assert_eq!(code, 201, "{made}");
+    close(server, http).await;
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        if bytes.starts_with(b"reeve-state 2 ") {
+            fs::write(&path, [b"reeve-state 1 ", &bytes[14..]].concat()).unwrap();
+        }
+    }
+    let old = newest(folder.path(), "log");
+    let before = fs::read(&old).unwrap();
+    let (server, http) = open(folder.path());
+    let (code, made) = http.post(CONFIG_MAPS, config_map("b", json!({}))).await;
+    assert_eq!(code, 201, "{made}");
+    close(server, http).await;
+    let new = newest(folder.path(), "log");
+    assert_ne!(new, old);
+    assert!(fs::read(&new).unwrap().starts_with(b"reeve-state 2 log "));
+    // Unless it has gone with a snapshot meanwhile.
+    assert_eq!(fs::read(&old).unwrap_or_else(|_| before.clone()), before);
+    let (server, http) = open(folder.path());
+    for name in ["a", "b"] {
+        let (code, found) = http.get(&format!("{CONFIG_MAPS}/{name}")).await;
+        assert_eq!(code, 200, "{found}");
+    }
+    close(server, http).await;
 }

@@ -160,7 +160,12 @@ fn there(seconds: i64, nanoseconds: i32, zone: &str) -> Result<Clock, String> {
         }
         None => {
             let zone = schedule::zone(zone).map_err(|why| why.to_string())?;
-            let time = Timestamp::new(seconds, nanoseconds).unwrap_or_default();
+            // The last day of the last year is beyond the last moment that jiff knows.
+            let end = match seconds {
+                ..0 => Timestamp::MIN,
+                0.. => Timestamp::MAX,
+            };
+            let time = Timestamp::new(seconds, nanoseconds).unwrap_or(end);
             i64::from(zone.to_offset(time).seconds())
         }
     };
