@@ -61,9 +61,12 @@ fn is_review(resource: &str) -> bool {
         || resource == "serviceaccounts/token"
 }
 
-/// The counter itself: by resource, and then by verb and whether it was only tried.
+/// Counts of the requests to one resource, by verb and whether it was only tried.
+type Counts = BTreeMap<(Verb, bool), u64>;
+
+/// The counter itself, by resource.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(Mutex<HashMap<String, BTreeMap<(Verb, bool), u64>>>);
+pub(crate) struct Counter(Mutex<HashMap<String, Counts>>);
 
 impl Counter {
     pub(crate) fn record(&self, verb: Verb, resource: &str, dry_run: bool) {
