@@ -35,6 +35,9 @@ pub(crate) struct Tally {
     pub(crate) needless: Vec<String>,
     /// Fields that the server set otherwise than they were applied, by kind.
     pub(crate) settled: BTreeMap<String, BTreeSet<String>>,
+    /// Those that it set otherwise only as the object was created, so that the next apply
+    /// of the same takes that away.
+    pub(crate) born: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Tally {
@@ -47,6 +50,9 @@ impl Tally {
         for (kind, fields) in other.settled {
             self.settled.entry(kind).or_default().extend(fields);
         }
+        for (kind, fields) in other.born {
+            self.born.entry(kind).or_default().extend(fields);
+        }
     }
 
     /// Fields that the server set otherwise and that are not written down, and what is
@@ -55,14 +61,18 @@ impl Tally {
         let listed: Vec<Settled> = corpus::parse(&fs::read_to_string(path)?)?;
         let mut unused: BTreeSet<String> = listed.iter().map(Settled::name).collect();
         let mut unlisted = Vec::new();
-        for (kind, fields) in &self.settled {
-            for field in fields {
-                let mut rows = listed.iter().filter(|row| row.has(kind, field)).peekable();
-                if rows.peek().is_none() {
-                    unlisted.push(format!("{kind} {field}"));
-                }
-                for row in rows {
-                    unused.remove(&row.name());
+        for (found, once) in [(&self.settled, false), (&self.born, true)] {
+            for (kind, fields) in found {
+                for field in fields {
+                    let rows = listed.iter().filter(|row| row.once == once);
+                    let mut rows = rows.filter(|row| row.has(kind, field)).peekable();
+                    if rows.peek().is_none() {
+                        let when = if once { " once, as it is created" } else { "" };
+                        unlisted.push(format!("{kind} {field}{when}"));
+                    }
+                    for row in rows {
+                        unused.remove(&row.name());
+                    }
                 }
             }
         }
@@ -84,6 +94,9 @@ struct Settled {
     kind: String,
     /// The field, or one that it is in.
     field: String,
+    /// Whether the server does so only as the object is created.
+    #[serde(default)]
+    once: bool,
     /// What the server makes of it.
     #[serde(rename = "why")]
     _why: String,
@@ -91,7 +104,8 @@ struct Settled {
 
 impl Settled {
     fn name(&self) -> String {
-        format!("{} {}", self.kind, self.field)
+        let when = if self.once { " once" } else { "" };
+        format!("{} {}{when}", self.kind, self.field)
     }
 
     /// Whether `field` is the one of the row, or in it.
@@ -103,7 +117,14 @@ impl Settled {
 }
 
 /// What each manager sent last, by object and part of it.
-type Sent = BTreeMap<(String, String), Value>;
+type Sent = BTreeMap<(String, String), Last>;
+
+/// What was sent last.
+struct Last {
+    config: Value,
+    /// Whether it created the object.
+    created: bool,
+}
 
 /// Plays a scenario on the real server, and judges each apply on the way.
 pub(crate) async fn play(
@@ -124,10 +145,12 @@ pub(crate) async fn play(
         let outcome = player.step(step).await?;
         let after = player.look(attempt.object).await?;
         let taken = matches!(&outcome, Outcome::Answer(answer) if answer.status < 300);
+        let created = before.is_none();
         let part = format!("{} {}", attempt.object, attempt.subresource);
         let key = (part, attempt.manager.to_owned());
         if taken && let (Some(before), Some(after), Some(schema)) = (before, after, schema) {
-            let again = sent.get(&key) == Some(&config);
+            let last = sent.get(&key).filter(|last| last.config == config);
+            let (again, born) = (last.is_some(), last.is_some_and(|last| last.created));
             // Of what it sets otherwise, nulls and empty lists among them, the server
             // writes the time anew if a second has passed. That is no change.
             let changed = content(&before) != content(&after);
@@ -144,8 +167,14 @@ pub(crate) async fn play(
                 Some(Prediction::Settled(fields)) if again => {
                     let kind = config["kind"].as_str().unwrap_or_default().to_owned();
                     let fields = fields.iter().map(|field| field.to_string());
-                    tally.settled.entry(kind).or_default().extend(fields);
-                    false
+                    // As with what is hollow: the agent leaves what it was created with.
+                    let once = born && changed;
+                    let found = match once {
+                        true => &mut tally.born,
+                        false => &mut tally.settled,
+                    };
+                    found.entry(kind).or_default().extend(fields);
+                    once
                 }
                 // What is refused counts as a change: then the server is asked.
                 _ => true,
@@ -163,7 +192,7 @@ pub(crate) async fn play(
             }
         }
         if taken {
-            sent.insert(key, config);
+            sent.insert(key, Last { config, created });
         }
         outcomes.push(outcome);
     }
