@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::aggregation::Aggregation;
 use self::ending::Ending;
 use self::graph::Graph;
 use crate::definitions;
@@ -113,8 +114,7 @@ struct Work {
     ending_volumes: BTreeSet<Box<str>>,
     /// Claims and volumes that lack their protection, by table and key.
     unprotected: BTreeSet<(Arc<str>, Box<str>)>,
-    /// Whether a ClusterRole changed.
-    roles_changed: bool,
+    aggregation: Aggregation,
 }
 
 async fn run(shared: Weak<Shared>, mut news: watch::Receiver<u64>) {
@@ -214,7 +214,7 @@ impl Work {
             "serviceaccounts" if change.removed => {
                 self.new_namespaces.insert(object.namespace().into());
             }
-            aggregation::TABLE => self.roles_changed = true,
+            aggregation::TABLE => self.aggregation.note(change),
             protection::CLAIMS => track(&mut self.ending_claims, change),
             protection::VOLUMES => track(&mut self.ending_volumes, change),
             definitions::TABLE if object.is_terminating() && !change.removed => {
@@ -286,9 +286,7 @@ impl Work {
         if shared.keeps_up_namespaces {
             self.keep_up_namespaces(shared);
         }
-        if std::mem::take(&mut self.roles_changed) {
-            report(aggregation::aggregate(shared));
-        }
+        report(self.aggregation.go_on(shared));
         for (definition, is_due) in &mut self.ending_definitions {
             if std::mem::take(is_due) {
                 let finished = definitions::finish(shared, definition);

@@ -193,6 +193,33 @@ async fn roles_aggregate() {
         let (_, role) = http.get(&format!("{roles}/{name}")).await;
         assert!(role["rules"].as_array().unwrap().contains(&rule), "{name}");
     }
+
+    // What nobody gathers yet is gathered by who comes later, and no longer once it has lost
+    // the label for that.
+    let of = async |name: &str| http.get(&format!("{roles}/{name}")).await.1["rules"].clone();
+    let apart = json!({"metadata": {"name": "apart", "labels": {"is": "apart"}}, "rules": [rule]});
+    assert_eq!(http.post(roles, apart).await.0, 201);
+    settle().await;
+    let late = json!({
+        "metadata": {"name": "late"},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"is": "apart"}}]},
+    });
+    assert_eq!(http.post(roles, late).await.0, 201);
+    settle().await;
+    assert_eq!(of("late").await, json!([rule]));
+    for name in ["apart", "widgets"] {
+        let (path, body) = (
+            format!("{roles}/{name}"),
+            json!({"metadata": {"labels": null}}),
+        );
+        let (code, patched) = http
+            .call_as("PATCH", &path, "application/merge-patch+json", body)
+            .await;
+        assert_eq!(code, 200, "{patched}");
+        settle().await;
+    }
+    assert_eq!(of("late").await, Value::Null);
+    assert!(!of("view").await.as_array().unwrap().contains(&rule));
 }
 
 #[tokio::test]
