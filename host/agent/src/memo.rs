@@ -4,10 +4,13 @@
 //! are as they were, so is the answer, and the guest is not called. Only answers
 //! are remembered, not failures: they are rare, and a retry is meant to ask.
 
+mod bodies;
+
 use crate::active::LoadKey;
 use crate::asked;
 use crate::reads::Read;
 use crate::unanswered::Unanswered;
+use bodies::{Bodies, Packer};
 use parking_lot::Mutex;
 use reeve_core::desired::DesiredObject;
 use reeve_core::outcome::Precondition;
@@ -28,6 +31,7 @@ const ENTRY_BYTES: usize = 512;
 /// Answers by unit, the least recently used forgotten first.
 pub(crate) struct Memo {
     answers: Mutex<Answered>,
+    packer: Packer,
     capacity: usize,
 }
 
@@ -48,8 +52,7 @@ pub(crate) struct Remembered {
     pub(crate) reads: Answers,
     /// What it answered, checked, without the bodies of its objects.
     rest: Desired,
-    /// These as texts, in the same order: as values they would take several times as much.
-    bodies: Vec<Box<str>>,
+    bodies: Bodies,
     /// What of that could not be shown.
     pub(crate) unanswered: Option<Unanswered>,
     bytes: usize,
@@ -63,15 +66,6 @@ impl Remembered {
     /// takes to wake a thread for it.
     const FEW: usize = 32;
     const SMALL: usize = 64 * 1024;
-
-    /// What was answered. None where it cannot be told, and is to be asked for.
-    pub(crate) fn desired(&self) -> Option<Desired> {
-        let mut desired = self.rest.clone();
-        for (object, body) in desired.objects.iter_mut().zip(&self.bodies) {
-            object.body = serde_json::from_str(body).ok()?;
-        }
-        Some(desired)
-    }
 
     /// Whether everything that was read is as it was. `answer` says what a read would be told
     /// now. It takes as long as it took the guest to be told: lists are made again.
@@ -148,6 +142,7 @@ impl Memo {
     fn with_capacity(capacity: usize) -> Self {
         Self {
             answers: Mutex::default(),
+            packer: Packer::default(),
             capacity,
         }
     }
@@ -157,6 +152,19 @@ impl Memo {
     pub(crate) fn recall(&self, unit: &UnitKey, given: &Digest) -> Option<Arc<Remembered>> {
         let remembered = self.answers.lock().get(unit)?;
         (remembered.given == *given).then_some(remembered)
+    }
+
+    /// What was answered. None where it cannot be told, and is to be asked for.
+    pub(crate) fn desired(&self, remembered: &Remembered) -> Option<Desired> {
+        let bodies = self.packer.unpack(&remembered.bodies)?;
+        let mut desired = remembered.rest.clone();
+        if bodies.len() != desired.objects.len() {
+            return None;
+        }
+        for (object, body) in desired.objects.iter_mut().zip(bodies) {
+            object.body = body;
+        }
+        Some(desired)
     }
 
     /// Remembers the answer of a unit, in the place of an earlier one. An answer
@@ -169,7 +177,7 @@ impl Memo {
         desired: &Desired,
         unanswered: Option<Unanswered>,
     ) {
-        if reads.contains_key(&Read::Clock) {
+        if reads.contains_key(&Read::Clock) || self.capacity == 0 {
             self.answers.lock().remove(unit);
             return;
         }
@@ -177,10 +185,10 @@ impl Memo {
             .keys()
             .map(|read| ENTRY_BYTES / 4 + asked::weight(read));
         let told = unanswered.as_ref().map_or(0, Unanswered::bytes);
-        let (rest, bodies) = apart(desired);
-        let texts = bodies.iter().map(|body| body.len());
-        let bytes =
-            ENTRY_BYTES + weight(&rest) + texts.sum::<usize>() + told + asked.sum::<usize>();
+        let rest = without_bodies(desired);
+        let bodies = desired.objects.iter().map(|object| &object.body);
+        let bodies = self.packer.pack(bodies);
+        let bytes = ENTRY_BYTES + weight(&rest) + bodies.bytes() + told + asked.sum::<usize>();
         let remembered = Arc::new(Remembered {
             given,
             reads,
@@ -218,14 +226,13 @@ impl Memo {
     }
 }
 
-/// An answer without the bodies of its objects, and these as texts.
-fn apart(desired: &Desired) -> (Desired, Vec<Box<str>>) {
-    let objects = desired.objects.iter();
-    let bare = objects.clone().map(|object| DesiredObject {
+/// An answer without the bodies of its objects.
+fn without_bodies(desired: &Desired) -> Desired {
+    let bare = desired.objects.iter().map(|object| DesiredObject {
         reference: object.reference.clone(),
         body: Value::Null,
     });
-    let rest = Desired {
+    Desired {
         objects: bare.collect(),
         absent: desired.absent.clone(),
         conditions: desired.conditions.clone(),
@@ -233,11 +240,7 @@ fn apart(desired: &Desired) -> (Desired, Vec<Box<str>>) {
         actions: desired.actions.clone(),
         next: desired.next,
         empty_is_meant: desired.empty_is_meant,
-    };
-    // Serialising values cannot fail, and goes past what displaying them needs for formats.
-    let bodies = objects.map(|object| serde_json::to_string(&object.body).unwrap_or_default());
-    let bodies = bodies.map(String::into_boxed_str);
-    (rest, bodies.collect())
+    }
 }
 
 /// Bytes that an answer without bodies takes in memory, roughly: what of it a plugin decides
@@ -347,7 +350,7 @@ mod tests {
         answer.empty_is_meant = true;
         memo.remember(&unit("p", "a"), given, Answers::new(), &answer, None);
         let recalled = memo.recall(&unit("p", "a"), &given).unwrap();
-        assert_eq!(recalled.desired(), Some(answer));
+        assert_eq!(memo.desired(&recalled), Some(answer));
     }
 
     #[test]
@@ -377,7 +380,12 @@ mod tests {
 
     #[test]
     fn whatever_is_kept_has_weight() {
-        let text = || "x".repeat(100_000);
+        // Packing leaves half of digits.
+        let digits = |count: u32| -> String {
+            let digests = (0..count).map(|n| Digest::of(&n.to_le_bytes()).hex());
+            digests.collect()
+        };
+        let text = || digits(1_600);
         let event = Event {
             warning: false,
             reason: "A".to_owned(),
@@ -399,7 +407,7 @@ mod tests {
             (Answers::new(), desired)
         };
         for (reads, desired) in [
-            with(&|desired| desired.objects[0].body = json!(text())),
+            with(&|desired| desired.objects[0].body = json!(digits(3_200))),
             with(&|desired| desired.objects[0].reference = reference(&text())),
             with(&|desired| desired.events.push(event.clone())),
             with(&|desired| desired.conditions.push(condition.clone())),

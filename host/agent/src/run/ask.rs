@@ -36,7 +36,7 @@ impl Runner {
         ));
         let given = memo::given(&active.key, &seen, &facts);
         let recalled = self.recall_answer(unit, active, &given, &view).await;
-        let recalled = recalled.and_then(|answer| Some((answer.desired()?, answer)));
+        let recalled = recalled.and_then(|answer| Some((self.memo.desired(&answer)?, answer)));
         if let Some((desired, answer)) = recalled {
             self.metrics.remembered(&unit.plugin);
             ran.reads = Some(answer.reads.keys().cloned().collect());

@@ -1,0 +1,112 @@
+//! Bodies of objects as they are remembered: as text, and packed where that is long.
+//!
+//! As values they would take several times as much. What a plugin makes of one primary repeats
+//! itself, and its names are in each object: a dozen NetworkPolicies pack to a fifth.
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use zstd::bulk::{Compressor, Decompressor};
+
+/// Texts below this are kept as they are: packing them would save little.
+const LONG: usize = 1024;
+
+/// The quickest of zstd's ordinary levels. What is remembered is packed on the way of a write.
+const LEVEL: i32 = 1;
+
+/// Packs and unpacks. What zstd needs for that, some hundred kilobytes, is made once, with the
+/// first text that is long.
+#[derive(Default)]
+pub(super) struct Packer {
+    compressor: Mutex<Option<Compressor<'static>>>,
+    decompressor: Mutex<Option<Decompressor<'static>>>,
+}
+
+/// The bodies of an answer, in their order.
+pub(super) enum Bodies {
+    /// A JSON array.
+    Text(Box<[u8]>),
+    /// The same, packed.
+    Packed {
+        packed: Box<[u8]>,
+        /// Bytes of the array.
+        length: usize,
+    },
+}
+
+impl Bodies {
+    /// How many bytes they take.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Packed { packed, .. } => packed.len(),
+        }
+    }
+}
+
+impl Packer {
+    pub(super) fn pack<'a>(&self, bodies: impl Iterator<Item = &'a Value>) -> Bodies {
+        let bodies: Vec<&Value> = bodies.collect();
+        // Serialising values cannot fail.
+        let text = serde_json::to_vec(&bodies).unwrap_or_default();
+        match self.packed(&text) {
+            Some(packed) => Bodies::Packed {
+                packed,
+                length: text.len(),
+            },
+            None => Bodies::Text(text.into_boxed_slice()),
+        }
+    }
+
+    /// None where it is better kept as it is.
+    fn packed(&self, text: &[u8]) -> Option<Box<[u8]>> {
+        if text.len() < LONG {
+            return None;
+        }
+        let mut kept = self.compressor.lock();
+        if kept.is_none() {
+            *kept = Compressor::new(LEVEL).ok();
+        }
+        let packed = kept.as_mut()?.compress(text).ok()?;
+        (packed.len() < text.len()).then(|| packed.into_boxed_slice())
+    }
+
+    /// The bodies as they were packed. None where that cannot be told.
+    pub(super) fn unpack(&self, bodies: &Bodies) -> Option<Vec<Value>> {
+        match bodies {
+            Bodies::Text(text) => serde_json::from_slice(text).ok(),
+            Bodies::Packed { packed, length } => {
+                let mut kept = self.decompressor.lock();
+                if kept.is_none() {
+                    *kept = Decompressor::new().ok();
+                }
+                let text = kept.as_mut()?.decompress(packed, *length).ok()?;
+                drop(kept);
+                serde_json::from_slice(&text).ok()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn bodies_come_back_as_they_were() {
+        let packer = Packer::default();
+        let numbers: Vec<u64> = (0..500).map(|n| n * n).collect();
+        for bodies in [
+            vec![],
+            vec![json!({"a": "é\n", "n": 1.5e300, "z": null})],
+            vec![json!({"a": "same ".repeat(1000)}), json!({"n": numbers})],
+        ] {
+            let text = serde_json::to_vec(&bodies).unwrap();
+            let packed = packer.pack(bodies.iter());
+            let is_packed = matches!(packed, Bodies::Packed { .. });
+            assert_eq!(is_packed, text.len() >= LONG);
+            assert!(packed.bytes() <= text.len());
+            assert_eq!(packer.unpack(&packed), Some(bodies));
+        }
+    }
+}
