@@ -267,7 +267,7 @@ impl WatchPlan {
 fn storage_classes() -> WatchSpec {
     WatchSpec::all(Resource {
         kind: storage_class_kind().clone(),
-        plural: "storageclasses".to_owned(),
+        plural: "storageclasses".into(),
         namespaced: false,
     })
 }
@@ -367,7 +367,7 @@ mod tests {
         ] {
             let resource = Resource {
                 kind: GroupVersionKind::new("", "v1", "Thing"),
-                plural: plural.to_owned(),
+                plural: plural.into(),
                 namespaced: plural == maps,
             };
             let names = own(names);

@@ -390,7 +390,7 @@ pub(crate) fn jitter(name: &str, failures: u32) -> f64 {
 pub(crate) fn own_resource(group: &str, version: &str, kind: &str, plural: &str) -> Resource {
     Resource {
         kind: GroupVersionKind::new(group, version, kind),
-        plural: plural.to_owned(),
+        plural: plural.into(),
         namespaced: true,
     }
 }

@@ -240,7 +240,7 @@ impl Loader {
             Err(error) => {
                 let resource = Resource {
                     kind: place.kind.clone(),
-                    plural: place.kind.kind.to_lowercase(),
+                    plural: place.kind.kind.to_lowercase().into(),
                     namespaced: true,
                 };
                 (resource, Found::Unseen(chain(&error)))

@@ -23,7 +23,7 @@ use crate::rights::Rights;
 use crate::run::{absences_of, recreations_of};
 use crate::strangers::Strangers;
 use crate::version::{Artifact, VersionId};
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
@@ -113,7 +113,8 @@ pub(crate) struct PluginState {
     pub(crate) newest: Option<Digest>,
     /// Why the newest version does not run.
     pub(crate) problem: Option<Problem>,
-    pub(crate) units: HashMap<ObjectReference, UnitState>,
+    /// Boxed: a table has up to twice as many places as entries.
+    pub(crate) units: HashMap<Arc<ObjectReference>, Box<UnitState>>,
     /// What was asked of single units while another replica led.
     pub(crate) overheard: Overheard,
     /// Which of them have `Unit` objects that only tell.
@@ -121,9 +122,9 @@ pub(crate) struct PluginState {
     /// How many of those are how.
     pub(crate) tally: Arc<Tally>,
     /// Unit labels and the primaries that they stand for.
-    pub(crate) labels: HashMap<String, ObjectReference>,
+    pub(crate) labels: HashMap<String, Arc<ObjectReference>>,
     /// Objects by the unit label that they carry.
-    pub(crate) owned: HashMap<String, BTreeSet<ObjectReference>>,
+    pub(crate) owned: HashMap<String, HashSet<ObjectReference>>,
     /// How many those are: asked for at each run, so not counted anew.
     pub(crate) owned_count: usize,
     /// Where its units contribute to objects of others.
@@ -317,21 +318,21 @@ impl PluginState {
 
     /// The state of a unit, made if it is new.
     pub(crate) fn ensure_unit(&mut self, unit: &UnitKey) -> &mut UnitState {
-        let reference = &*unit.primary;
-        if !self.units.contains_key(reference) {
+        let primary = &unit.primary;
+        if !self.units.contains_key(&**primary) {
             self.labels
-                .insert(unit_label(unit).to_owned(), reference.clone());
+                .insert(unit_label(unit).to_owned(), primary.clone());
         }
-        let new = || UnitState::new(self.tally.clone());
-        self.units.entry(reference.clone()).or_insert_with(new)
+        let new = || Box::new(UnitState::new(self.tally.clone()));
+        self.units.entry(primary.clone()).or_insert_with(new)
     }
 
     /// Forgets a unit. Who has waited for its room to be told of is told of with the next that
     /// makes room: where one goes alone, its run has released it.
-    pub(crate) fn forget_unit(&mut self, unit: &UnitKey) -> Option<UnitState> {
+    pub(crate) fn forget_unit(&mut self, unit: &UnitKey) -> Option<Box<UnitState>> {
         // Another version of the primary's kind has the same label.
         let label = unit_label(unit);
-        if self.labels.get(label) == Some(&*unit.primary) {
+        if self.labels.get(label) == Some(&unit.primary) {
             self.labels.remove(label);
         }
         let mut guard = self.guard.lock();
@@ -422,12 +423,12 @@ impl PluginState {
         self.is_held_early() && self.is_settled()
     }
 
-    /// Objects that carry a unit's label.
+    /// Objects that carry a unit's label, in their order.
     pub(crate) fn owned_by(&self, unit: &UnitKey) -> Vec<ObjectReference> {
-        let owned = self.owned.get(unit_label(unit));
+        let owned = self.owned.get(unit_label(unit)).into_iter().flatten();
+        let mut owned: Vec<ObjectReference> = owned.cloned().collect();
+        owned.sort_unstable();
         owned
-            .map(|set| set.iter().cloned().collect())
-            .unwrap_or_default()
     }
 
     /// Digest and version of what runs, for most units at least.

@@ -367,7 +367,7 @@ mod tests {
         );
         let resource = Resource {
             kind: GroupVersionKind::new("", "v1", "Secret"),
-            plural: "secrets".to_owned(),
+            plural: "secrets".into(),
             namespaced: true,
         };
         Arc::new(Object::parse(&resource, body.as_bytes()).unwrap())

@@ -128,7 +128,7 @@ impl PluginState {
                 Ask::Retry => {}
                 Ask::Sync => state.try_anew(Attempt::Anew),
             }
-            self.asking(ask).asked.insert(primary);
+            self.asking(ask).asked.insert((*primary).clone());
             asked.units.push(unit);
         }
         self.asking(ask).handle();

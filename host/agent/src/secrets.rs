@@ -78,7 +78,7 @@ impl Secrets {
 pub(crate) fn resource() -> Resource {
     Resource {
         kind: secret_kind().clone(),
-        plural: "secrets".to_owned(),
+        plural: "secrets".into(),
         namespaced: true,
     }
 }

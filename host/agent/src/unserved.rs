@@ -75,7 +75,7 @@ impl Unserved {
     pub(crate) async fn check_nothing_is_hidden(&self, cluster: &Cluster) -> Result<(), Problem> {
         for kind in &self.0 {
             let served = match cluster.resolve_in_any_version(kind).await {
-                Ok(resource) => resource.kind.version,
+                Ok(resource) => resource.kind.version.clone(),
                 Err(ResolveError::NotServed { .. }) => continue,
                 Err(error) => return Err(problem(&error)),
             };

@@ -195,7 +195,7 @@ impl Cluster {
             let kind = GroupVersionKind::new(&*asked.group, &*asked.version, served.kind);
             cache.entry(kind.clone()).or_insert(Resource {
                 kind,
-                plural: served.name.into_owned(),
+                plural: served.name.into(),
                 namespaced: served.namespaced,
             });
         }

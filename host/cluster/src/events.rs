@@ -80,7 +80,7 @@ impl Recorder {
             instance: instance.into(),
             events: Resource {
                 kind: GroupVersionKind::new("", "v1", "Event"),
-                plural: "events".to_owned(),
+                plural: "events".into(),
                 namespaced: true,
             },
         }

@@ -3,6 +3,7 @@
 use reeve_core::{GroupVersionKind, ObjectReference};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// A kind with what is needed to address its objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,7 +11,7 @@ pub struct Resource {
     /// The kind.
     pub kind: GroupVersionKind,
     /// Its name in paths and in RBAC rules, such as `resourcequotas`.
-    pub plural: String,
+    pub plural: Arc<str>,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
 }

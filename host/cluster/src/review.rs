@@ -199,7 +199,7 @@ impl Cluster {
         ] {
             let resource = Resource {
                 kind: GroupVersionKind::new(group, "v1", "ServiceAccount"),
-                plural: "serviceaccounts".to_owned(),
+                plural: "serviceaccounts".into(),
                 namespaced: true,
             };
             let check = AccessCheck {

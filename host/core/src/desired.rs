@@ -20,7 +20,7 @@ use actions::check_actions;
 use checks::{check_metadata, check_names, check_remarks, check_scope, reference_of};
 use hook_names::HookNames;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// A checked desired set.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,6 @@ impl Desired {
         }
         check_remarks(&outcome)?;
         check_actions(&outcome.actions, manifest, primary)?;
-        let mut seen: HashSet<(String, String, Option<String>, String)> = HashSet::new();
         let mut objects: Vec<DesiredObject> = Vec::with_capacity(outcome.objects.len());
         let names = HookNames::of(&outcome.objects);
         for (index, bytes) in outcome.objects.iter().enumerate() {
@@ -82,7 +81,9 @@ impl Desired {
                     problem: error.to_string(),
                 })?;
             names.name(&mut body);
-            let reference = reference_of(Entry::object(index), &body)?;
+            let mut reference = reference_of(Entry::object(index), &body)?;
+            let kinds = manifest.writes.iter().map(|write| &write.kind);
+            reference.kind = reference.kind.shared(kinds);
             secret_texts::encode(&reference, &mut body);
             check_metadata(Entry::object(index), &reference, &body)?;
             check_scope(
@@ -92,26 +93,9 @@ impl Desired {
                 primary,
                 &namespaced,
             )?;
-            let identity = (
-                reference.kind.group.clone(),
-                reference.kind.kind.clone(),
-                reference.namespace.clone(),
-                reference.name.clone(),
-            );
-            if !seen.insert(identity) {
-                let same = |object: &DesiredObject| {
-                    object.reference.kind.same_kind(&reference.kind)
-                        && object.reference.namespace == reference.namespace
-                        && object.reference.name == reference.name
-                };
-                return Err(DesiredError::Duplicate {
-                    index,
-                    first: objects.iter().position(same).unwrap_or_default(),
-                    object: Box::new(reference),
-                });
-            }
             objects.push(DesiredObject { reference, body });
         }
+        check_duplicates(&objects)?;
         for (index, absence) in outcome.absent.iter().enumerate() {
             let entry = Entry {
                 list: "absent",
@@ -142,6 +126,27 @@ impl Desired {
             empty_is_meant: outcome.empty_is_meant,
         })
     }
+}
+
+/// Whether each object is there once, in one version.
+fn check_duplicates(objects: &[DesiredObject]) -> Result<(), DesiredError> {
+    let mut seen: HashMap<(&str, &str, Option<&str>, &str), usize> = HashMap::new();
+    for (index, DesiredObject { reference, .. }) in objects.iter().enumerate() {
+        let ObjectReference {
+            kind,
+            namespace,
+            name,
+        } = reference;
+        let identity = (&*kind.group, &*kind.kind, namespace.as_deref(), &**name);
+        if let Some(first) = seen.insert(identity, index) {
+            return Err(DesiredError::Duplicate {
+                index,
+                first,
+                object: Box::new(reference.clone()),
+            });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,12 +1,22 @@
 //! Kinds and the names of objects.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// The group, version and kind of a Kubernetes object.
+///
+/// Clones share the names: kinds are few, and each reference to an object has one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GroupVersionKind(Arc<KindNames>);
+
+/// The names that make a kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct GroupVersionKind {
+#[serde(rename = "GroupVersionKind")]
+pub struct KindNames {
     /// API group; empty for the core group.
     #[serde(default)]
     pub group: String,
@@ -23,11 +33,17 @@ impl GroupVersionKind {
         version: impl Into<String>,
         kind: impl Into<String>,
     ) -> Self {
-        Self {
+        Self(Arc::new(KindNames {
             group: group.into(),
             version: version.into(),
             kind: kind.into(),
-        }
+        }))
+    }
+
+    /// The same kind, with the names of one of `known` where that has it.
+    pub fn shared<'a>(self, known: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut known = known.into_iter();
+        known.find(|one| **one == self).cloned().unwrap_or(self)
     }
 
     /// From an object's `apiVersion` and `kind` fields.
@@ -59,6 +75,63 @@ impl GroupVersionKind {
     /// Whether both are one kind, whatever the version.
     pub fn same_kind(&self, other: &Self) -> bool {
         self.kind == other.kind && self.group == other.group
+    }
+}
+
+impl Deref for GroupVersionKind {
+    type Target = KindNames;
+
+    fn deref(&self) -> &KindNames {
+        &self.0
+    }
+}
+
+/// What is changed is no longer shared.
+impl DerefMut for GroupVersionKind {
+    fn deref_mut(&mut self) -> &mut KindNames {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl fmt::Debug for GroupVersionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KindNames {
+            group,
+            version,
+            kind,
+        } = &**self;
+        f.debug_struct("GroupVersionKind")
+            .field("group", group)
+            .field("version", version)
+            .field("kind", kind)
+            .finish()
+    }
+}
+
+impl PartialOrd for GroupVersionKind {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for GroupVersionKind {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match Arc::ptr_eq(&self.0, &other.0) {
+            true => Ordering::Equal,
+            false => self.0.cmp(&other.0),
+        }
+    }
+}
+
+impl Serialize for GroupVersionKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for GroupVersionKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Arc::new(KindNames::deserialize(deserializer)?)))
     }
 }
 
@@ -130,6 +203,27 @@ mod tests {
             assert_eq!(gvk.api_version(), api_version);
             assert_eq!(gvk.to_string(), printed);
         }
+    }
+
+    #[test]
+    fn what_is_changed_is_not_what_it_was_cloned_from() {
+        let first = GroupVersionKind::new("apps", "v1", "Deployment");
+        let mut second = first.clone();
+        second.version = "v2".to_owned();
+        assert_eq!(&first.version, "v1");
+        assert!(first < second);
+        let known = [GroupVersionKind::new("", "v1", "Pod"), second.clone()];
+        let again = GroupVersionKind::new("apps", "v2", "Deployment").shared(&known);
+        assert!(Arc::ptr_eq(&again.0, &second.0));
+        let written = serde_json::to_string(&again).unwrap();
+        assert_eq!(
+            written,
+            r#"{"group":"apps","version":"v2","kind":"Deployment"}"#
+        );
+        assert_eq!(
+            serde_json::from_str::<GroupVersionKind>(&written).unwrap(),
+            second
+        );
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use chain::chain;
 pub use desired::{Desired, DesiredError, DesiredObject};
 pub use digest::Digest;
 pub use failure::Failure;
-pub use kind::{GroupVersionKind, ObjectReference};
+pub use kind::{GroupVersionKind, KindNames, ObjectReference};
 pub use manifest::{
     Manifest, ManifestError, Metadata, PrimaryRule, ReadRule, Role, Scope, WriteRule,
 };

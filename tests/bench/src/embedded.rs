@@ -205,7 +205,7 @@ fn namespaces() -> Resource {
 fn resource(kind: &str, plural: &str, namespaced: bool) -> Resource {
     Resource {
         kind: GroupVersionKind::new("", "v1", kind),
-        plural: plural.to_owned(),
+        plural: plural.into(),
         namespaced,
     }
 }

@@ -68,7 +68,7 @@ async fn send(cluster: &Cluster, identity: Option<Identity>, turn: usize) -> Res
         });
         let resource = Resource {
             kind: GroupVersionKind::new("", "v1", "ConfigMap"),
-            plural: "configmaps".to_owned(),
+            plural: "configmaps".into(),
             namespaced: true,
         };
         cluster

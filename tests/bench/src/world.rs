@@ -99,7 +99,13 @@ impl World {
             let Resource {
                 plural, namespaced, ..
             } = self.admin.resolve(kind).await?;
-            plurals.insert(kind.clone(), Served { plural, namespaced });
+            plurals.insert(
+                kind.clone(),
+                Served {
+                    plural: plural.to_string(),
+                    namespaced,
+                },
+            );
         }
         let served = |kind: &GroupVersionKind| plurals.get(kind).cloned().unwrap_or_default();
         for object in grant::objects(&grantee(name), &manifest, served) {

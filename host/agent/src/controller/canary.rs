@@ -44,7 +44,7 @@ pub(crate) struct Canary {
     /// When its time is over.
     ends: Option<Instant>,
     /// Those that failed before already.
-    troubled: HashSet<ObjectReference>,
+    troubled: HashSet<Arc<ObjectReference>>,
     /// Those that have run under it.
     heard: HashSet<ObjectReference>,
     /// Those that fail and did not, and why.
@@ -224,7 +224,7 @@ impl PluginState {
             return false;
         };
         let present = self.units.iter().filter(|(_, unit)| unit.is_present());
-        let ranked: Vec<(u64, ObjectReference, Health)> = present
+        let ranked: Vec<(u64, Arc<ObjectReference>, Health)> = present
             .map(|(primary, unit)| {
                 let rank = rank(&token, &self.unit(primary).id());
                 (rank, primary.clone(), unit.health())

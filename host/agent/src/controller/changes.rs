@@ -6,7 +6,7 @@ use super::{Controller, Route, State};
 use crate::delivery::{self, PART_OF_LABEL};
 use crate::inventory::{approved_plan, forgotten_effects};
 use crate::plugin::steps::Steps;
-use crate::plugin::{Health, PluginState, UnitState};
+use crate::plugin::{Health, PluginState};
 use crate::policy_object::PolicyObject;
 use crate::problem::Problem;
 use crate::request::{Ask, Attempt};
@@ -442,7 +442,7 @@ impl Controller {
                 let known = state
                     .units
                     .get(&change.reference)
-                    .is_some_and(UnitState::is_present);
+                    .is_some_and(|unit| unit.is_present());
                 let stable = state.canary.as_ref().map(|canary| canary.stable.clone());
                 let unit_state = state.ensure_unit(&unit);
                 unit_state.set_present(true);
@@ -557,7 +557,7 @@ impl Controller {
         for unit in units {
             let state = self.state.plugins.get(plugin);
             let state = state.and_then(|plugin| plugin.units.get(&*unit.primary));
-            match state.and_then(UnitState::drift_delay) {
+            match state.and_then(|unit| unit.drift_delay()) {
                 None => match &change.new {
                     Some(object) => self.state.queue.add_for(unit, object),
                     None => self.state.queue.add(unit),

@@ -7,7 +7,7 @@
 use super::Controller;
 use crate::active::Active;
 use crate::execute::Lost;
-use crate::plugin::{PluginState, UnitState};
+use crate::plugin::PluginState;
 use reeve_api::SyncMode;
 use reeve_cluster::{Object, ObjectChange, Snapshot};
 use reeve_core::ownership::contributor_prefix;
@@ -156,7 +156,7 @@ impl Controller {
         for unit in units {
             let state = self.state.plugins.get(plugin);
             let state = state.and_then(|plugin| plugin.units.get(&*unit.primary));
-            match state.and_then(UnitState::drift_delay) {
+            match state.and_then(|unit| unit.drift_delay()) {
                 None => self.state.queue.add(unit),
                 Some(at) => self.state.queue.add_at(unit, at),
             }

@@ -193,7 +193,7 @@ impl Controller {
             for (primary, state) in plugin.units.iter().filter(|(_, state)| state.is_counted()) {
                 units.push(UnitSummary {
                     plugin: plugin.name.to_string(),
-                    primary: primary.clone(),
+                    primary: (**primary).clone(),
                     objects: state.desired.clone(),
                     ready: state.health() == Health::Ready,
                     problem: state.problem.as_ref().map(ToString::to_string),

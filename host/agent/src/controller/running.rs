@@ -313,7 +313,7 @@ impl Controller {
             } else {
                 return self.on_ran_since_stopped(unit, ran);
             }
-            if let Some(primary) = same.filter(|primary| *primary != *unit.primary) {
+            if let Some(primary) = same.filter(|primary| *primary != unit.primary) {
                 let unit = plugin.unit(&primary);
                 self.state.queue.add(unit);
             }

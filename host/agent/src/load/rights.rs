@@ -35,7 +35,7 @@ impl Loader {
         let problem = |text: String| Problem::passing(Reason::ServiceAccountUnusable, text);
         let resource = Resource {
             kind: GroupVersionKind::new("", "v1", "ServiceAccount"),
-            plural: "serviceaccounts".to_owned(),
+            plural: "serviceaccounts".into(),
             namespaced: true,
         };
         let namespace = &*self.namespace;
@@ -113,7 +113,7 @@ impl Loader {
             resources
                 .get(kind)
                 .map_or_else(Served::default, |resource| Served {
-                    plural: resource.plural.clone(),
+                    plural: resource.plural.to_string(),
                     namespaced: resource.namespaced,
                 })
         };
@@ -122,7 +122,7 @@ impl Loader {
         let mut unsure = BTreeSet::new();
         let rules = grant::account_rules(manifest, served);
         let reviews = rules.into_iter().map(async |rule| {
-            let of_rule = |r: &&Resource| r.kind.group == rule.group && r.plural == rule.resource;
+            let of_rule = |r: &&Resource| r.kind.group == rule.group && *r.plural == *rule.resource;
             let Some(resource) = resources.values().find(of_rule) else {
                 return Ok((rule, true));
             };
@@ -225,7 +225,7 @@ fn local_resources(
             follows == local && !matches!(scope, Scope::Namespaces(_))
         });
         let resources = rules.filter_map(|(kind, _)| resources.get(kind));
-        resources.map(|resource| (resource.kind.group.clone(), resource.plural.clone()))
+        resources.map(|resource| (resource.kind.group.clone(), resource.plural.to_string()))
     };
     let everywhere: BTreeSet<_> = written(false).collect();
     written(true)

@@ -347,7 +347,8 @@ impl Opened<'_> {
     /// Primaries of all units, in order; also those that are gone and have left
     /// something.
     pub fn units(&self) -> Vec<ObjectReference> {
-        let mut units: Vec<_> = self.state.units.keys().cloned().collect();
+        let units = self.state.units.keys();
+        let mut units: Vec<_> = units.map(|primary| (**primary).clone()).collect();
         units.sort();
         units
     }

@@ -371,7 +371,7 @@ impl Opened<'_> {
         let name = reference.namespace.as_deref()?;
         let namespaces = Resource {
             kind: GroupVersionKind::new("", "v1", "Namespace"),
-            plural: "namespaces".to_owned(),
+            plural: "namespaces".into(),
             namespaced: false,
         };
         let made = taken.wanted.iter().any(|one| {

@@ -160,7 +160,7 @@ impl Opened<'_> {
                 group: kind.group.clone(),
                 version: kind.version.clone(),
                 kind: kind.kind.clone(),
-                plural: resource.plural.clone(),
+                plural: resource.plural.to_string(),
                 namespaced: resource.namespaced,
             })
         });

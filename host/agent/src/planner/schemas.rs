@@ -30,7 +30,7 @@ impl Schemas {
         }
         let definitions = Resource {
             kind: GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
-            plural: "customresourcedefinitions".to_owned(),
+            plural: "customresourcedefinitions".into(),
             namespaced: false,
         };
         let name = resource.to_string();

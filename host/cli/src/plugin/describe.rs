@@ -98,7 +98,7 @@ impl Kinds {
         for kind in manifest.kinds() {
             let served = match cluster.resolve(kind).await {
                 Ok(resource) => Served {
-                    plural: resource.plural,
+                    plural: resource.plural.to_string(),
                     namespaced: resource.namespaced,
                 },
                 Err(ResolveError::NotServed { .. }) if manifest.may_bring(kind) => {

@@ -115,7 +115,7 @@ impl Elector {
             cluster,
             resource: Resource {
                 kind: GroupVersionKind::new("coordination.k8s.io", "v1", "Lease"),
-                plural: "leases".to_owned(),
+                plural: "leases".into(),
                 namespaced: true,
             },
             election: Election::new(identity.clone(), *timing),
@@ -286,7 +286,7 @@ impl Elector {
             },
             // Not an answer about its namespace, or about a path that is not served.
             Ok(Err(CallError::Status(status)))
-                if status.code == 404 && status.details.kind == self.resource.plural =>
+                if status.code == 404 && *status.details.kind == *self.resource.plural =>
             {
                 self.trouble = None;
                 return Answer::Absent;

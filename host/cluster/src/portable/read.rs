@@ -349,11 +349,11 @@ fn add(served: &mut Vec<Resource>, group: &str, version: &str, found: Resources)
         let does = |verb: &str| resource.verbs.iter().any(|own| own == verb);
         let is_known = served
             .iter()
-            .any(|known| *known.kind.group == *group && known.plural == resource.name);
+            .any(|known| *known.kind.group == *group && *known.plural == *resource.name);
         if !resource.name.contains('/') && does("list") && does("create") && !is_known {
             served.push(Resource {
                 kind: GroupVersionKind::new(group, version, resource.kind),
-                plural: resource.name,
+                plural: resource.name.into(),
                 namespaced: resource.namespaced,
             });
         }

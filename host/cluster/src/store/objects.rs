@@ -140,7 +140,7 @@ mod tests {
     fn object(namespace: Option<&str>, name: &str, label: Option<&str>) -> Arc<Object> {
         let resource = Resource {
             kind: GroupVersionKind::new("", "v1", "ConfigMap"),
-            plural: "configmaps".to_owned(),
+            plural: "configmaps".into(),
             namespaced: namespace.is_some(),
         };
         let labels = label.map(|value| json!({"app": value}));

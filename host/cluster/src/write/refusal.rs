@@ -136,7 +136,7 @@ impl Attempt<'_> {
             }
             _ if details.name.is_empty() => WriteError::NotServed { reference },
             // Such as the ClusterRole that a RoleBinding is to bind to.
-            _ if details.name != reference.name || details.kind != self.resource.plural => {
+            _ if details.name != reference.name || *details.kind != *self.resource.plural => {
                 WriteError::Refused {
                     reference,
                     code: 404,

@@ -150,7 +150,7 @@ fn watch_from_json(value: &Value) -> Result<Watched> {
     Ok(Watched {
         resource: Resource {
             kind: GroupVersionKind::new(of_kind("group")?, of_kind("version")?, of_kind("kind")?),
-            plural: text("plural")?.to_owned(),
+            plural: text("plural")?.into(),
             namespaced: value["namespaced"] == true,
         },
         selector: text("selector")?.parse()?,

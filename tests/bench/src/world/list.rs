@@ -5,7 +5,7 @@ use kube::Resource as _;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::ApiResource;
 use reeve_cluster::Resource;
-use reeve_core::GroupVersionKind;
+use reeve_core::KindNames;
 use serde_json::Value;
 
 /// What a list holds.
@@ -20,11 +20,11 @@ pub(crate) struct Listed {
 
 /// A kind as kube knows it.
 pub(crate) fn api_resource(resource: &Resource) -> ApiResource {
-    let GroupVersionKind {
+    let KindNames {
         group,
         version,
         kind,
-    } = &resource.kind;
+    } = &*resource.kind;
     let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
     ApiResource::from_gvk_with_plural(&kind, &resource.plural)
 }

@@ -188,9 +188,9 @@ impl From<ObjectReference> for types::ObjectReference {
     fn from(object: ObjectReference) -> Self {
         Self {
             kind: types::GroupVersionKind {
-                group: object.kind.group,
-                version: object.kind.version,
-                kind: object.kind.kind,
+                group: object.kind.group.clone(),
+                version: object.kind.version.clone(),
+                kind: object.kind.kind.clone(),
             },
             namespace: object.namespace,
             name: object.name,
