@@ -64,7 +64,7 @@ impl Tally {
         for (found, once) in [(&self.settled, false), (&self.born, true)] {
             for (kind, fields) in found {
                 for field in fields {
-                    let rows = listed.iter().filter(|row| row.once == once);
+                    let rows = listed.iter().filter(|row| row.once || !once);
                     let mut rows = rows.filter(|row| row.has(kind, field)).peekable();
                     if rows.peek().is_none() {
                         let when = if once { " once, as it is created" } else { "" };
@@ -94,7 +94,7 @@ struct Settled {
     kind: String,
     /// The field, or one that it is in.
     field: String,
-    /// Whether the server does so only as the object is created.
+    /// Whether the server may do so only as the object is created.
     #[serde(default)]
     once: bool,
     /// What the server makes of it.
@@ -104,8 +104,7 @@ struct Settled {
 
 impl Settled {
     fn name(&self) -> String {
-        let when = if self.once { " once" } else { "" };
-        format!("{} {}{when}", self.kind, self.field)
+        format!("{} {}", self.kind, self.field)
     }
 
     /// Whether `field` is the one of the row, or in it.
