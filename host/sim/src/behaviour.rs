@@ -165,10 +165,14 @@ impl Resource {
     /// Brings an object into the form that comes back from the store: the encoding
     /// of most built-in kinds there does not tell an empty list from none, and custom
     /// resources are kept in one version.
-    pub(crate) fn encode(&self, object: &mut Value) {
+    ///
+    /// # Errors
+    ///
+    /// 500 where a webhook is to bring it into that, and does not.
+    pub(crate) fn encode(&self, object: &mut Value) -> Result<(), ApiError> {
         const AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
         match &self.nature {
-            Nature::Custom(custom) => custom.store(object),
+            Nature::Custom(custom) => custom.store(object)?,
             Nature::Builtin(_) if AS_JSON.contains(&self.group.as_str()) => {}
             Nature::Builtin(_) if self.kind == FREE_FORM => {}
             Nature::Builtin(kind) => {
@@ -176,6 +180,7 @@ impl Resource {
                 empty_lists_are_none(object);
             }
         }
+        Ok(())
     }
 
     /// An object as the server itself has it: of that, it shows the metadata and the

@@ -4,6 +4,12 @@
 //! resources are stored in the storage version of their definition, others in the version
 //! that they were written in, or in that which their kind names. Versions of custom
 //! resources differ in their fields, most others in nothing but their name.
+//!
+//! A definition may have a webhook for that. It is asked on behalf of clients: what the
+//! server does by itself to such objects it does in the version that they are stored in.
+
+mod shown;
+pub(crate) mod webhook;
 
 use reeve_ssa::Conversion;
 use serde_json::{Value, json};
@@ -11,8 +17,26 @@ use serde_json::{Value, json};
 use crate::kinds::{self, Kind};
 use crate::resource::{Nature, Resource};
 
-/// Makes `value` an object of the version that `resource` is.
-pub(crate) fn convert(value: Value, resource: &Resource) -> Value {
+pub(crate) use shown::Converter;
+
+/// Makes `value` an object of the version that `resource` is, by its webhook where it has
+/// one. The caller's thread waits for that.
+///
+/// # Errors
+///
+/// What the webhook says, or why it says nothing that counts.
+pub(crate) fn convert(value: Value, resource: &Resource) -> Result<Value, String> {
+    if let Nature::Custom(custom) = &resource.nature
+        && let Some(converter) = &custom.converter
+    {
+        return converter.webhook.convert_now(&value, &resource.api_version);
+    }
+    Ok(rename_to(value, resource))
+}
+
+/// Makes `value` an object of the version that `resource` is, by leaving out what that does
+/// not have.
+pub(crate) fn rename_to(value: Value, resource: &Resource) -> Value {
     if value["apiVersion"] == *resource.api_version {
         return value;
     }
@@ -40,10 +64,22 @@ fn rename(mut value: Value, api_version: &str) -> Value {
     value
 }
 
-/// How objects of one version become those of another one, and back, for those who own
-/// fields of them in either. Who owns fields of an Event in the words of the other group
+/// Who is asked what an object of this resource is like in the version of a name, where that
+/// is a webhook.
+pub(crate) fn asked(
+    resource: &Resource,
+) -> Option<impl Fn(&Value, &str) -> Result<Value, String> + Sync> {
+    let converter = match &resource.nature {
+        Nature::Custom(custom) => custom.converter.as_ref()?,
+        Nature::Builtin(_) => return None,
+    };
+    Some(|object: &Value, to: &str| converter.webhook.convert_now(object, to))
+}
+
+/// How objects of one built-in version become those of another one, and back, for those who
+/// own fields of them in either. Who owns fields of an Event in the words of the other group
 /// is forgotten, as by the server.
-pub(crate) fn between(from: &Resource, to: &Resource) -> Option<Conversion> {
+pub(crate) fn between(from: &Resource, to: &Resource) -> Option<Conversion<'static>> {
     match (&from.nature, &to.nature) {
         (Nature::Builtin(from), Nature::Builtin(to)) => from.conversion(to),
         _ => None,
@@ -55,7 +91,10 @@ fn shown(from: &Kind, to: &Kind) -> Option<fn(&Value) -> Value> {
     match (from.kind, from.group, to.group) {
         ("Event", "", "events.k8s.io") => Some(kinds::to_events_group),
         ("Event", "events.k8s.io", "") => Some(kinds::to_core_group),
-        _ => from.conversion(to).map(|conversion| conversion.there),
+        _ => match from.conversion(to)? {
+            Conversion::Known { there, .. } => Some(there),
+            Conversion::Asked(_) => None,
+        },
     }
 }
 
@@ -94,7 +133,7 @@ mod tests {
                 {"name": "v2", "served": true, "storage": false, "schema": of_v2},
             ],
         }});
-        let [v2, v1] = &resources(&definition)[..] else {
+        let [v2, v1] = &resources(&definition, false).served[..] else {
             panic!("two versions are served");
         };
         let object = |version: &str, spec: Value| {
@@ -103,10 +142,10 @@ mod tests {
         };
         // What is sent in the other version loses what is not stored.
         let mut sent = object("x.io/v2", json!({"a": "x", "b": "y", "two": "2"}));
-        v2.encode(&mut sent);
+        v2.encode(&mut sent).unwrap();
         assert_eq!(sent, object("x.io/v1", json!({"a": "x", "one": "1"})));
-        v1.encode(&mut sent);
-        assert_eq!(convert(sent.clone(), v1), sent);
-        assert_eq!(convert(sent, v2), object("x.io/v2", json!({"a": "x"})));
+        v1.encode(&mut sent).unwrap();
+        assert_eq!(rename_to(sent.clone(), v1), sent);
+        assert_eq!(rename_to(sent, v2), object("x.io/v2", json!({"a": "x"})));
     }
 }

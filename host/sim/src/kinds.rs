@@ -74,6 +74,7 @@ use std::sync::LazyLock;
 pub use event::{to_core_group, to_events_group};
 pub use extensions::mark_local_available;
 pub use meta::{ObjectMetaRules, validate_meta, validate_meta_update};
+pub(crate) use meta::{validate_annotations, validate_labels};
 pub(crate) use pod::qos_class;
 pub use quantities::DecodeError;
 pub(crate) use row::METADATA_OF_CLIENTS;

@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use self::definition::Resources;
 use crate::kinds::{self, Kind};
 use crate::resource::{Nature, Resource};
 use crate::status::qualified;
@@ -20,6 +21,8 @@ use crate::store::TableName;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     custom: watch::Sender<Arc<Customs>>,
+    /// Whether webhooks of definitions are asked.
+    asks_webhooks: bool,
 }
 
 /// The custom resources, by the name of their definition.
@@ -30,7 +33,7 @@ type Customs = BTreeMap<String, Defined>;
 struct Defined {
     /// The `spec` of the definition.
     spec: Arc<Value>,
-    resources: Vec<Arc<Resource>>,
+    resources: Resources,
 }
 
 /// Tells when a custom resource is no longer served as it was.
@@ -47,7 +50,7 @@ impl Service {
         let is_this = |r: &Arc<Resource>| Arc::ptr_eq(r, resource);
         let gone = |customs: &Arc<Customs>| {
             let definition = customs.get(&*resource.table);
-            !definition.is_some_and(|definition| definition.resources.iter().any(is_this))
+            !definition.is_some_and(|found| found.resources.served.iter().any(is_this))
         };
         // A registry that is gone serves nothing either.
         let _ = custom.wait_for(gone).await;
@@ -87,10 +90,19 @@ pub(crate) fn builtins() -> &'static [Arc<Resource>] {
 }
 
 impl Registry {
+    /// A registry of a server that asks webhooks, or none.
+    pub(crate) fn new(asks_webhooks: bool) -> Self {
+        Registry {
+            asks_webhooks,
+            ..Registry::default()
+        }
+    }
+
     /// A registry that serves the same, and goes its own way from here.
     pub(crate) fn fork(&self) -> Self {
         Registry {
             custom: watch::Sender::new(self.custom.borrow().clone()),
+            asks_webhooks: self.asks_webhooks,
         }
     }
 
@@ -100,20 +112,21 @@ impl Registry {
             return Some(found.clone());
         }
         let custom = self.custom.borrow();
-        let resources = &custom.get(&qualified(group, plural))?.resources;
+        let resources = &custom.get(&qualified(group, plural))?.resources.served;
         let mut resources = resources.iter();
         resources
             .find(|resource| resource.version == version)
             .cloned()
     }
 
-    /// A resource, in any version, that is stored in `table`.
+    /// A resource that is stored in `table`, in the version in which the server itself
+    /// writes its objects.
     pub(crate) fn find_table(&self, table: &str) -> Option<Arc<Resource>> {
         let is = |r: &&Arc<Resource>| *r.table == *table && r.is_stored();
         if let Some(found) = BUILTINS.all.iter().find(is) {
             return Some(found.clone());
         }
-        self.custom.borrow().get(table)?.resources.first().cloned()
+        self.custom.borrow().get(table)?.resources.own.clone()
     }
 
     /// The stored resource whose objects are of this kind.
@@ -124,13 +137,14 @@ impl Registry {
             return Some(found.clone());
         }
         let custom = self.custom.borrow();
-        custom.values().flat_map(|c| &c.resources).find(is).cloned()
+        let mut all = custom.values().flat_map(|c| &c.resources.served);
+        all.find(is).cloned()
     }
 
     /// Whether a custom resource is served in a group and version.
     pub(crate) fn has_custom(&self, group: &str, version: &str) -> bool {
         let custom = self.custom.borrow();
-        let mut all = custom.values().flat_map(|c| &c.resources);
+        let mut all = custom.values().flat_map(|c| &c.resources.served);
         all.any(|resource| resource.group == group && resource.version == version)
     }
 
@@ -156,7 +170,7 @@ impl Registry {
     /// The custom resources.
     pub(crate) fn customs(&self) -> Vec<Arc<Resource>> {
         let custom = self.custom.borrow();
-        let resources = custom.values().flat_map(|custom| &custom.resources);
+        let resources = custom.values().flat_map(|custom| &custom.resources.served);
         resources.cloned().collect()
     }
 
@@ -164,7 +178,7 @@ impl Registry {
     pub(crate) fn defined(&self, definition: &str) -> Vec<Arc<Resource>> {
         let custom = self.custom.borrow();
         let defined = custom.get(definition);
-        defined.map_or_else(Vec::new, |defined| defined.resources.clone())
+        defined.map_or_else(Vec::new, |defined| defined.resources.served.clone())
     }
 
     /// Serves what a definition defines, in place of what it did before. Says whether
@@ -178,7 +192,7 @@ impl Registry {
         }
         let defined = Defined {
             spec: Arc::new(spec.clone()),
-            resources: definition::resources(object),
+            resources: definition::resources(object, self.asks_webhooks),
         };
         self.custom.send_modify(|customs| {
             Arc::make_mut(customs).insert(definition.to_owned(), defined);

@@ -45,6 +45,11 @@ impl Rendering {
         }
     }
 
+    /// What the objects are.
+    pub(crate) fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
     /// One object.
     pub(crate) fn one(&self, object: &Object) -> Value {
         let value = object.value_as(&self.resource);

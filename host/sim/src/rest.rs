@@ -299,14 +299,24 @@ impl Call {
         )
     }
 
-    /// The answer that is one object.
-    pub(crate) fn answer(&self, code: StatusCode, object: &Object) -> Answer {
+    /// The answer that is one object, in the version that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// 500 where a webhook is to bring it into that, and does not.
+    pub(crate) fn answer(&self, code: StatusCode, object: Arc<Object>) -> Result<Answer, ApiError> {
+        let object = match self.query.dry_run() {
+            // What is only tried is not kept in place of what is there.
+            true => self.resource.shown_anew_now(object)?,
+            false => self.resource.shown_now(object)?,
+        };
+        let object = &*object;
         let plain = self.accepted.form == Form::Object && self.accepted.encoding == Encoding::Json;
         if plain {
             let json = object.json(&self.resource);
-            return response::bytes(code, "application/json", json);
+            return Ok(response::bytes(code, "application/json", json));
         }
         let value = self.rendering().one(object);
-        response::encoded(code, self.accepted.encoding, &value)
+        Ok(response::encoded(code, self.accepted.encoding, &value))
     }
 }

@@ -47,8 +47,8 @@ pub struct Config {
     /// Whether who makes webhooks that are stored here and never asked is warned of that.
     /// The real server asks them, and has no such warning.
     pub warns_of_no_effect: bool,
-    /// Whether webhooks are asked about requests: those on the loopback, no others. A
-    /// request then waits for them.
+    /// Whether webhooks are asked about requests, and those of definitions to convert
+    /// objects: those on the loopback, no others. A request then waits for them.
     pub asks_webhooks: bool,
     /// Whether namespaces are kept up as by the controllers of a real cluster: what is
     /// used of their ResourceQuotas is counted, and once the server is served, each has
@@ -129,7 +129,7 @@ impl Server {
         store.grows_old(config.clock.clone(), config.compaction_interval);
         let shared = Arc::new(Shared {
             store: Arc::new(store),
-            registry: Registry::default(),
+            registry: Registry::new(config.asks_webhooks),
             clock: config.clock.separate(),
             random: Random::new(config.seed),
             tokens: Arc::default(),

@@ -20,7 +20,7 @@ use crate::registry::Service;
 use crate::render::Rendering;
 use crate::selection::Selection;
 use crate::status::ApiError;
-use crate::store::{Change, Compacted, Object, Range, Store, TableName};
+use crate::store::{Change, Compacted, Object, Page, Range, Store, TableName};
 
 /// How long a watch lasts whose caller does not say, as with the real server's
 /// `--min-request-timeout`.
@@ -76,6 +76,8 @@ struct Watch {
     ends: Duration,
     next_bookmark: Option<Duration>,
     pending: VecDeque<Bytes>,
+    /// What was there at the start, where it has to be asked how that is shown.
+    present: Option<Page>,
     closing: bool,
 }
 
@@ -113,6 +115,7 @@ pub(crate) fn stream(
         ends: now.saturating_add(request.timeout.unwrap_or(DEFAULT_TIMEOUT)),
         next_bookmark: request.bookmarks.map(|every| now.saturating_add(every)),
         pending: VecDeque::new(),
+        present: None,
         closing: false,
         store,
         clock,
@@ -129,8 +132,21 @@ pub(crate) fn stream(
 }
 
 impl Watch {
-    /// Puts the events that are there at the start into `pending`.
+    /// Puts the events that are there at the start into `pending`, or keeps what they are
+    /// made of where it has to be asked how that is shown.
     fn open(&mut self) {
+        if self.request.rendering.resource().has_converter() {
+            let all = self
+                .store
+                .list(&self.request.table, &Range::default(), None);
+            self.present = all.ok();
+            let present = self.present.as_ref().map(|page| page.version);
+            self.position = match self.request.start {
+                Start::After(version) => version,
+                _ => present.unwrap_or_default(),
+            };
+            return;
+        }
         if let Start::After(version) = self.request.start {
             self.position = version;
             return;
@@ -143,19 +159,38 @@ impl Watch {
             Err(compacted) => self.fail(&expired(compacted, 0)),
             Ok(page) => {
                 self.position = page.version;
-                let mut lines = BytesMut::new();
-                for object in &page.objects {
-                    if self.request.selection.matches(object) {
-                        let object = self.request.rendering.event(object);
-                        write_event(&mut lines, "ADDED", &object);
-                    }
-                }
-                if self.request.start == Start::PresentThenBookmark {
-                    let end = self.request.rendering.bookmark(page.version, true);
-                    write_event(&mut lines, "BOOKMARK", &end);
-                }
-                self.push(lines);
+                self.begin(&page);
             }
+        }
+    }
+
+    /// Puts what is there at the start into `pending`.
+    fn begin(&mut self, page: &Page) {
+        let mut lines = BytesMut::new();
+        for object in &page.objects {
+            if self.request.selection.matches(object) {
+                let object = self.request.rendering.event(object);
+                write_event(&mut lines, "ADDED", &object);
+            }
+        }
+        if self.request.start == Start::PresentThenBookmark {
+            let end = self.request.rendering.bookmark(page.version, true);
+            write_event(&mut lines, "BOOKMARK", &end);
+        }
+        self.push(lines);
+    }
+
+    /// As [`Watch::begin`], once it was asked how it is shown. All objects of the table have
+    /// to be: who wants a later version than that of the first which cannot is kept waiting
+    /// for it by the real server.
+    async fn begin_asking(&mut self, page: Page) {
+        let resource = self.request.rendering.resource().clone();
+        let (objects, reached) = resource.all_shown(page.objects, page.version).await;
+        let version = page.version;
+        if reached < version {
+            self.fail(&ApiError::version_too_large(version, reached));
+        } else if !matches!(self.request.start, Start::After(_)) {
+            self.begin(&Page { version, objects });
         }
     }
 
@@ -166,6 +201,9 @@ impl Watch {
                 Ok(()) => self.open(),
                 Err(error) => self.fail(&error),
             }
+        }
+        if let Some(page) = self.present.take() {
+            self.begin_asking(page).await;
         }
         loop {
             // A break is noticed before anything else, so that nothing gets
@@ -185,8 +223,8 @@ impl Watch {
                 return None;
             }
             self.news.mark_unchanged();
-            self.read();
-            if !self.pending.is_empty() {
+            self.read().await;
+            if self.closing || !self.pending.is_empty() {
                 continue;
             }
             let bookmark = self.next_bookmark;
@@ -209,13 +247,27 @@ impl Watch {
     }
 
     /// Reads the history from the position on.
-    fn read(&mut self) {
+    async fn read(&mut self) {
         let (upto, changes) = match self.store.changes(&self.request.table, self.position) {
             Ok(read) => read,
             Err(compacted) => return self.fail(&expired(compacted, self.position)),
         };
         let mut lines = BytesMut::new();
+        let asks = self.request.rendering.resource().has_converter();
         for change in &changes {
+            let shown = match asks {
+                true => match self.shown(change).await {
+                    Ok(shown) => Some(shown),
+                    // Nothing is said of why.
+                    Err(_) => {
+                        self.push(lines);
+                        self.closing = true;
+                        return;
+                    }
+                },
+                false => None,
+            };
+            let change = shown.as_ref().unwrap_or(change);
             if let Some((kind, object)) = event(change, &self.request.selection) {
                 let object = self.request.rendering.event(&object);
                 write_event(&mut lines, kind, &object);
@@ -224,6 +276,24 @@ impl Watch {
         // A start in the future waits for that version to be reached.
         self.position = self.position.max(upto);
         self.push(lines);
+    }
+
+    /// A change as it is shown, where that has to be asked. What was before is asked only
+    /// where it counts whether that was selected.
+    async fn shown(&self, change: &Change) -> Result<Change, ApiError> {
+        let resource = self.request.rendering.resource();
+        let before = match &change.before {
+            Some(before) if !self.request.selection.is_whole() => {
+                Some(resource.shown(before.clone()).await?)
+            }
+            before => before.clone(),
+        };
+        Ok(Change {
+            version: change.version,
+            removed: change.removed,
+            before,
+            after: resource.shown(change.after.clone()).await?,
+        })
     }
 
     fn bookmark(&mut self) {

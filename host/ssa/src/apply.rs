@@ -109,6 +109,10 @@ pub enum ApplyError {
         /// What does not fit.
         errors: TypeErrors,
     },
+    /// An object could not be had in another version, in which the manager applied last
+    /// time or somebody owns fields (500, no reason).
+    #[error("{0}")]
+    Unconverted(String),
     /// The stored managed fields are malformed (500, no reason).
     #[error("failed to decode managed fields: {0}")]
     ManagedFields(#[from] ManagedFieldsError),
@@ -183,6 +187,7 @@ pub fn apply(request: Apply<'_>) -> Result<Applied, ApplyError> {
         Failure::Reconcile(errors) => ApplyError::Reconcile(errors),
         Failure::Convert(errors) => ApplyError::Convert(errors),
         Failure::Prune { step, errors } => ApplyError::Prune { step, errors },
+        Failure::Unconverted(why) => ApplyError::Unconverted(why),
     })?;
 
     // An apply that changes no value is not a change of its entry's time,
@@ -582,10 +587,25 @@ mod tests {
         let to_old = Version {
             api_version: "test/v1",
             schema: &old,
-            conversion: Some(Conversion {
+            conversion: Some(Conversion::Known {
                 there: |object| renamed(object, "new", "old", "test/v1"),
                 back: |object| renamed(object, "old", "new", "test/v2"),
             }),
+        };
+        let ask = |object: &Value, version: &str| {
+            Ok(match version {
+                "test/v1" => renamed(object, "new", "old", version),
+                version => renamed(object, "old", "new", version),
+            })
+        };
+        let asked = Version {
+            conversion: Some(Conversion::Asked(&ask)),
+            ..to_old
+        };
+        let silent = |_: &Value, _: &str| Err("nobody is there".to_owned());
+        let unanswered = Version {
+            conversion: Some(Conversion::Asked(&silent)),
+            ..to_old
         };
         let thing = |version: &str, fields: Value| {
             let mut thing =
@@ -608,8 +628,8 @@ mod tests {
             });
             entries.collect::<Vec<_>>()
         };
-        let again = |config: &Value, manager: &str, force: bool| {
-            let versions = [to_old];
+        let with = |version: Version<'_>, config: &Value, manager: &str, force: bool| {
+            let versions = [version];
             apply(Apply {
                 schema: &new,
                 versions: &versions,
@@ -618,8 +638,20 @@ mod tests {
             })
             .map(|applied| applied.object)
         };
+        let again = |config: &Value, manager: &str, force: bool| {
+            let known = with(to_old, config, manager, force);
+            // Who is asked says the same.
+            let by_asking = with(asked, config, manager, force);
+            let told = |outcome: &Result<Value, ApplyError>| {
+                outcome.as_ref().map_err(ToString::to_string).cloned()
+            };
+            assert_eq!(told(&known), told(&by_asking));
+            known
+        };
 
         let other = thing("test/v2", json!({"other": 1}));
+        let error = with(unanswered, &other, "b", false).unwrap_err();
+        assert_eq!(error.to_string(), "nobody is there");
         let kept = again(&other, "b", false).unwrap();
         assert_eq!((&kept["new"], &kept["other"]), (&json!(1), &json!(1)));
         assert_eq!(

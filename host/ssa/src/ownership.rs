@@ -5,6 +5,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -29,16 +30,31 @@ pub struct Version<'a> {
     pub schema: &'a Schema,
     /// How objects come there; none where versions differ in nothing but their name and
     /// what their schemas allow.
-    pub conversion: Option<Conversion>,
+    pub conversion: Option<Conversion<'a>>,
 }
 
 /// How an object of the request's version becomes one of another version, and back.
-#[derive(Clone, Copy, Debug)]
-pub struct Conversion {
-    /// From the request's version.
-    pub there: fn(&Value) -> Value,
-    /// To the request's version.
-    pub back: fn(&Value) -> Value,
+#[derive(Clone, Copy)]
+pub enum Conversion<'a> {
+    /// By functions.
+    Known {
+        /// From the request's version.
+        there: fn(&Value) -> Value,
+        /// To the request's version.
+        back: fn(&Value) -> Value,
+    },
+    /// By somebody who is asked for an object in the version of a name, and may fail to
+    /// answer.
+    Asked(&'a (dyn Fn(&Value, &str) -> Result<Value, String> + Sync)),
+}
+
+impl fmt::Debug for Conversion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Conversion::Known { .. } => "Known",
+            Conversion::Asked(_) => "Asked",
+        })
+    }
 }
 
 /// What an operation knows besides the objects.
@@ -65,6 +81,9 @@ pub(crate) enum Failure {
         step: String,
         errors: TypeErrors,
     },
+    /// Who was asked for an object in another version has none: what was being done, and
+    /// why.
+    Unconverted(String),
 }
 
 impl From<TypeErrors> for Failure {
@@ -85,29 +104,54 @@ impl<'a> Scope<'a> {
             .map(|version| version.schema)
     }
 
-    /// An object in another version, where the two differ in their fields.
-    fn form<'v>(&self, object: Cow<'v, Value>, from: &str, to: &str) -> Cow<'v, Value> {
+    /// An object in another version, where the two differ in their fields, or why there is
+    /// none.
+    fn form<'v>(
+        &self,
+        object: Cow<'v, Value>,
+        from: &str,
+        to: &str,
+    ) -> Result<Cow<'v, Value>, String> {
         let conversion = |name: &str| {
             let known = self.versions.iter().filter(|_| name != self.api_version);
             let mut known = known.filter(|version| version.api_version == name);
             known.next()?.conversion
         };
         let (back, there) = match (conversion(from), conversion(to)) {
-            _ if from == to => return object,
-            (None, None) => return object,
-            (from, to) => (from.map(|c| c.back), to.map(|c| c.there)),
+            _ if from == to => return Ok(object),
+            (None, None) => return Ok(object),
+            both => both,
         };
-        let steps = back.into_iter().chain(there);
-        let mut object = steps.fold(object.into_owned(), |object, step| step(&object));
+        let mut object = object.into_owned();
+        match back {
+            Some(Conversion::Known { back, .. }) => object = back(&object),
+            Some(Conversion::Asked(ask)) => object = ask(&object, self.api_version)?,
+            None => {}
+        }
+        match there {
+            Some(Conversion::Known { there, .. }) => object = there(&object),
+            Some(Conversion::Asked(ask)) => object = ask(&object, to)?,
+            None => {}
+        }
         if let Some(schema) = self.schema_of(to) {
             schema.normalize(&mut object);
         }
-        Cow::Owned(object)
+        Ok(Cow::Owned(object))
     }
 
     /// An object of the request's version in another one.
-    fn at<'v>(&self, object: &'v Value, version: &str) -> Cow<'v, Value> {
-        self.form(Cow::Borrowed(object), self.api_version, version)
+    ///
+    /// # Errors
+    ///
+    /// `step` and why there is none.
+    fn at<'v>(
+        &self,
+        object: &'v Value,
+        version: &str,
+        step: &str,
+    ) -> Result<Cow<'v, Value>, Failure> {
+        let found = self.form(Cow::Borrowed(object), self.api_version, version);
+        found.map_err(|why| Failure::Unconverted(format!("{step}{why}")))
     }
 
     /// Sets as of today's schema; managers of versions that are gone are gone. The live
@@ -121,17 +165,13 @@ impl<'a> Scope<'a> {
             };
             let version = fits.entry(owned.api_version.clone());
             version.or_insert_with(|| {
-                validate(
-                    schema,
-                    &self.at(live, &owned.api_version),
-                    Duplicates::Refused,
-                )
+                let live = self.at(live, &owned.api_version, "")?;
+                validate(schema, &live, Duplicates::Refused).map_err(Failure::Reconcile)
             });
             reconcile(schema, &mut owned.set);
             true
         });
-        let fits: Result<(), TypeErrors> = fits.into_values().collect();
-        fits.map_err(Failure::Reconcile)
+        fits.into_values().collect()
     }
 
     /// Takes from all managers (but `id`) what the change touched. Without
@@ -158,7 +198,9 @@ impl<'a> Scope<'a> {
                     continue;
                 };
                 // Conversion is strict, also about what the request's version allows.
-                let [live, new] = [live, new].map(|object| self.at(object, &owned.api_version));
+                let version = owned.api_version.as_str();
+                let live = self.at(live, version, "failed to convert old object: ")?;
+                let new = self.at(new, version, "failed to convert new object: ")?;
                 validate(schema, &new, Duplicates::Refused).map_err(Failure::Convert)?;
                 let comparison = compare(schema, &live, &new)
                     .map_err(Failure::Convert)?
@@ -344,7 +386,14 @@ impl<'a> Scope<'a> {
         let Some(schema) = self.schema_of(to).filter(|_| from != to) else {
             return Ok(object);
         };
-        let object = self.form(object, from, to);
+        let object = match self.form(object, from, to) {
+            Ok(object) => object,
+            Err(why) => {
+                let step = step();
+                let why = format!("failed to prune fields: {step}{why}");
+                return Err(Failure::Unconverted(why));
+            }
+        };
         match validate(schema, &object, Duplicates::Refused) {
             Ok(()) => Ok(object),
             Err(errors) => Err(Failure::Prune {

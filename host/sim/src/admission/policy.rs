@@ -19,12 +19,13 @@ use crate::access;
 use crate::authz::{Access, Attributes};
 use crate::cel::rights::{Asking, Rights, Target};
 use crate::cel::{Outcome, Scope};
-use crate::conversion::convert;
+use crate::conversion::{convert, rename_to};
 use crate::identity::Identity;
 use crate::kinds::edit::{items, present, text, text_at};
 use crate::resource::Resource;
 use crate::rest::meta;
 use crate::server::Shared;
+use crate::status::ApiError;
 use crate::store::Range;
 use crate::typed::Typed;
 
@@ -114,13 +115,20 @@ impl Request<'_> {
     }
 
     /// What was made of the object as `seen`, as what is to be written.
-    pub(super) fn made(&self, seen: &Equivalent<'_>, made: Value) -> Value {
-        if matches!(seen, Equivalent::Sent(..)) {
-            return made;
-        }
-        let mut made = convert(made, self.resource);
+    ///
+    /// # Errors
+    ///
+    /// 500 where a webhook is to say that, and does not.
+    pub(super) fn made(&self, seen: &Equivalent<'_>, made: Value) -> Result<Value, ApiError> {
+        let mut made = match seen {
+            Equivalent::Sent(..) => return Ok(made),
+            Equivalent::Other(_) => {
+                convert(made, self.resource).map_err(|why| unconverted(&why))?
+            }
+            Equivalent::Itself(_) => rename_to(made, self.resource),
+        };
         made["apiVersion"] = self.resource.api_version.as_str().into();
-        made
+        Ok(made)
     }
 
     fn is_of_namespace(&self) -> bool {
@@ -171,6 +179,11 @@ fn each_bound<'a>(
             }
         }
     }
+}
+
+/// 500: what a request is about cannot be had in the version in which it is to be seen.
+pub(super) fn unconverted(why: &str) -> ApiError {
+    ApiError::internal_error(why)
 }
 
 /// Whether nobody is asked, so that policies can always be changed.
@@ -261,19 +274,23 @@ fn known_with(
     equivalent: &Equivalent<'_>,
     spec: &Value,
     param: &Value,
-) -> Vec<(&'static str, Value)> {
-    let mut known = known(request, equivalent);
+) -> Result<Vec<(&'static str, Value)>, String> {
+    let mut known = known(request, equivalent)?;
     if present(spec, "paramKind").is_some() {
         known.push(("params", param.clone()));
     }
-    known
+    Ok(known)
 }
 
 /// What expressions may refer to.
+///
+/// # Errors
+///
+/// Why a webhook that is to say what an object is like in another version does not.
 pub(super) fn known(
     request: &Request<'_>,
     equivalent: &Equivalent<'_>,
-) -> Vec<(&'static str, Value)> {
+) -> Result<Vec<(&'static str, Value)>, String> {
     let namespace = if request.is_of_namespace() {
         None
     } else {
@@ -311,9 +328,9 @@ pub(super) fn known(
     if let Some(fields) = asked.as_object_mut() {
         fields.retain(|_, value| value != "");
     }
-    vec![
-        ("object", equivalent.of(request.object)),
-        ("oldObject", equivalent.of(request.old)),
+    Ok(vec![
+        ("object", equivalent.of(request.object)?),
+        ("oldObject", equivalent.of(request.old)?),
         ("request", asked),
         (
             "namespaceObject",
@@ -321,5 +338,5 @@ pub(super) fn known(
                 .map(|namespace| namespace.value())
                 .unwrap_or_default(),
         ),
-    ]
+    ])
 }

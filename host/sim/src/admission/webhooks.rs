@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use super::no_object;
 use super::policy::matching::{Equivalent, applies};
-use super::policy::{Request, conditions_hold, known};
+use super::policy::{Request, conditions_hold, known, unconverted};
 use crate::kinds::edit::{integer, items, present, text};
 use crate::rest::patch::operations;
 use crate::server::Shared;
 use crate::status::ApiError;
 use crate::store::Range;
 
-pub(crate) use call::is_reachable;
+pub(crate) use call::{ask, ask_now, is_on_loopback, is_reachable};
 use review::Answer;
 
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -64,7 +64,7 @@ impl Asked<'_> {
         request: &Request<'_>,
         warn: &mut impl FnMut(&str),
     ) -> Result<Option<Answer>, ApiError> {
-        let known = known(request, &self.equivalent);
+        let known = known(request, &self.equivalent).map_err(|why| unconverted(&why))?;
         match conditions_hold(request, &self.webhook, &known) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
@@ -81,7 +81,8 @@ impl Asked<'_> {
         let seconds = integer(&self.webhook, "timeoutSeconds").unwrap_or(TIMEOUT);
         let patience = Duration::from_secs(seconds.unsigned_abs());
         let client = self.webhook.get("clientConfig").unwrap_or(&Value::Null);
-        let answered = call::post(client, body.to_string().into(), patience);
+        let answered = ask_now(client, body.to_string().into(), patience);
+        let answered = answered.map_err(|why| format!("failed to call webhook: {why}"));
         let answer = answered.and_then(|answer| Answer::read(&answer, &uid));
         match answer {
             Ok(answer) => {
@@ -177,7 +178,10 @@ pub(crate) fn mutate(
             if let Some(before) = &object
                 && !patch.is_empty()
             {
-                let mut changed = asked.equivalent.of(Some(before));
+                let mut changed = asked
+                    .equivalent
+                    .of(Some(before))
+                    .map_err(|why| unconverted(&why))?;
                 operations::run_each(&mut changed, &patch).map_err(|(why, failed)| {
                     let words = failed.and_then(operations::complaint);
                     ApiError::internal_error(&words.unwrap_or_else(|| why.to_string()))
@@ -186,7 +190,7 @@ pub(crate) fn mutate(
                     return Err(no_object(&changed));
                 }
                 made::check(&request, &asked.equivalent, &mut changed)?;
-                changed = request.made(&asked.equivalent, changed);
+                changed = request.made(&asked.equivalent, changed)?;
                 settle(&mut changed)?;
                 if changed != *before {
                     again.append(&mut earlier);

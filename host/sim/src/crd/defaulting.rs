@@ -64,6 +64,29 @@ impl Schema {
         }
     }
 
+    /// Removes nulls where the schema allows none and has no default for them.
+    pub fn drop_nulls(&self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => fields.retain(|name, value| match self.field(name) {
+                None => true,
+                Some(schema) => {
+                    let is_allowed = schema.nullable || schema.takes_null();
+                    if value.is_null() && !is_allowed && schema.default.is_none() {
+                        return false;
+                    }
+                    schema.drop_nulls(value);
+                    true
+                }
+            }),
+            Value::Array(list) => {
+                if let Some(schema) = &self.items {
+                    list.iter_mut().for_each(|item| schema.drop_nulls(item));
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Whether a null is content here rather than something left out.
     fn takes_null(&self) -> bool {
         self.kind == super::structural::Kind::Any
@@ -77,6 +100,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn nulls_go_where_nothing_takes_their_place() {
+        let schema = Schema::parse(&json!({"type": "object", "properties": {
+            "a": {"type": "string"},
+            "b": {"type": "string", "nullable": true},
+            "c": {"type": "string", "default": "d"},
+            "l": {"type": "array", "items": {"type": "object", "properties": {
+                "a": {"type": "string"}}}},
+        }}))
+        .unwrap();
+        let mut value = json!({"a": null, "b": null, "c": null, "l": [{"a": null}], "x": null});
+        schema.drop_nulls(&mut value);
+        assert_eq!(value, json!({"b": null, "c": null, "l": [{}], "x": null}));
+    }
 
     #[test]
     fn sets_what_is_left_out() {

@@ -123,7 +123,7 @@ pub fn validate_meta_update(object: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// Says what is wrong with the map of labels in `field` of `value`.
-pub(super) fn validate_labels(value: &Value, path: &Path<'_>, field: &str, errors: &mut Errors) {
+pub(crate) fn validate_labels(value: &Value, path: &Path<'_>, field: &str, errors: &mut Errors) {
     for (key, value) in entries(value, field) {
         for wrong in names::qualified_name(key) {
             errors.push(FieldError::invalid_str(path, key, wrong));
@@ -136,7 +136,7 @@ pub(super) fn validate_labels(value: &Value, path: &Path<'_>, field: &str, error
 }
 
 /// Says what is wrong with the annotations of `meta`.
-pub(super) fn validate_annotations(meta: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn validate_annotations(meta: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in entries(meta, "annotations") {
         // Unlike labels, the case of the prefix does not matter.

@@ -49,16 +49,16 @@ impl Kind {
 
     /// How objects of this version become those of another one, and back, where the two
     /// differ in their fields.
-    pub(crate) fn conversion(&self, other: &Kind) -> Option<Conversion> {
+    pub(crate) fn conversion(&self, other: &Kind) -> Option<Conversion<'static>> {
         let is = |stored: &Stored, kind: &Kind| {
             (stored.kind.group, stored.kind.version) == (kind.group, kind.version)
         };
         match (&self.stored, &other.stored) {
-            (Some(stored), _) if is(stored, other) => Some(Conversion {
+            (Some(stored), _) if is(stored, other) => Some(Conversion::Known {
                 there: stored.there,
                 back: stored.back,
             }),
-            (_, Some(stored)) if is(stored, self) => Some(Conversion {
+            (_, Some(stored)) if is(stored, self) => Some(Conversion::Known {
                 there: stored.back,
                 back: stored.there,
             }),

@@ -6,10 +6,13 @@ use reeve_ssa::Schema;
 use serde_json::{Value, json};
 
 use super::replicas;
+use crate::conversion::Converter;
 use crate::field::Errors;
 use crate::kinds::{ObjectMetaRules, validate_meta, validate_meta_update};
 use crate::names;
 use crate::resource::Resource;
+use crate::rest::meta;
+use crate::status::ApiError;
 
 /// What a CustomResourceDefinition says of one of its versions.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(crate) struct Custom {
     pub(crate) structure: Option<crate::crd::Schema>,
     /// The version that objects are stored in, where that is another one.
     pub(crate) storage: Option<Arc<Storage>>,
+    /// Who makes objects of other versions those of this one, where that is a webhook.
+    pub(crate) converter: Option<Converter>,
     /// Whether the status is written by a path of its own.
     pub(crate) has_status: bool,
     /// Where the numbers of the scale subresource are.
@@ -69,7 +74,9 @@ impl Custom {
             return Vec::new();
         };
         let pruned = structure.prune(object);
-        if applied {
+        if applied && self.storage.is_some() {
+            // They are set in what is stored alone.
+        } else if applied {
             structure.default_applied(object);
         } else {
             structure.default(object);
@@ -85,10 +92,22 @@ impl Custom {
         }
     }
 
+    /// Removes the nulls of an object that this version does not allow, but for those that
+    /// stand for a default.
+    pub(crate) fn drop_nulls(&self, object: &mut Value) {
+        if let Some(structure) = &self.structure {
+            structure.drop_nulls(object);
+        }
+    }
+
     /// Makes of an object of this version what is stored of it: one of the storage
     /// version, which loses what that has no field for and gets its defaults. A status that
     /// was taken from who wrote the rest has the default of one that was never written.
-    pub(crate) fn store(&self, object: &mut Value) {
+    ///
+    /// # Errors
+    ///
+    /// 500 where a webhook is to make it, and does not.
+    pub(crate) fn store(&self, object: &mut Value) -> Result<(), ApiError> {
         let Some(storage) = &self.storage else {
             if self.has_status
                 && object.get("status").is_none()
@@ -100,10 +119,22 @@ impl Custom {
                     object["status"] = status.take();
                 }
             }
-            return;
+            return Ok(());
         };
-        object["apiVersion"] = json!(storage.api_version);
+        match &self.converter {
+            None => object["apiVersion"] = json!(storage.api_version),
+            Some(converter) => {
+                // The version is no part of what is stored.
+                let version = meta::of_mut(object).remove("resourceVersion");
+                let converted = converter.webhook.convert_now(object, &storage.api_version);
+                *object = converted.map_err(ApiError::internal)?;
+                if let Some(version) = version {
+                    meta::of_mut(object).insert("resourceVersion".to_owned(), version);
+                }
+            }
+        }
         storage.fit(object);
+        Ok(())
     }
 
     /// What is wrong with an object, or with the change of it or of its `status`.

@@ -7,6 +7,8 @@ use reeve_ssa::Schema;
 use serde_json::{Value, json};
 
 use super::custom::{Custom, ScalePaths, Storage};
+use crate::conversion::Converter;
+use crate::conversion::webhook::Webhook;
 use crate::crd;
 use crate::kinds::{Subresource, Verbs};
 use crate::resource::{Nature, Resource};
@@ -24,8 +26,19 @@ const SCALE: Subresource = Subresource {
     verbs: READ_WRITE,
 };
 
-/// The served versions of a definition, the most preferred first.
-pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
+/// What a definition makes served.
+#[derive(Debug, Clone)]
+pub(crate) struct Resources {
+    /// The served versions, the most preferred first.
+    pub(crate) served: Vec<Arc<Resource>>,
+    /// The version that the server itself writes objects in: that in which they are stored
+    /// where a webhook makes the others, whether it is served or not, and otherwise the most
+    /// preferred one. None where no version is served.
+    pub(crate) own: Option<Arc<Resource>>,
+}
+
+/// What a definition makes served. Its webhook is asked where the server `asks` any.
+pub(crate) fn resources(definition: &Value, asks: bool) -> Resources {
     let versions = definition
         .pointer("/spec/versions")
         .and_then(Value::as_array);
@@ -34,16 +47,33 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
     let storage = versions().find(|version| is(version, "storage"));
     // Of one version alone nothing is ever converted.
     let storage = storage.filter(|_| versions().nth(1).is_some());
-    let storage = storage.map(|version| Arc::new(stored(definition, version)));
-    let mut resources: Vec<Arc<Resource>> = versions()
+    let webhook = storage
+        .and_then(|_| Webhook::of(definition))
+        .filter(|_| asks);
+    let webhook = webhook.map(Arc::new);
+    let of = |version: &Value, storage: Option<Arc<Storage>>| {
+        Arc::new(resource(definition, version, storage, webhook.as_ref()))
+    };
+    let stored_as = storage.map(|version| Arc::new(stored(definition, version)));
+    let mut served: Vec<Arc<Resource>> = versions()
         .filter(|version| is(version, "served"))
         .map(|version| {
-            let storage = storage.clone().filter(|_| !is(version, "storage"));
-            Arc::new(resource(definition, version, storage))
+            of(
+                version,
+                stored_as.clone().filter(|_| !is(version, "storage")),
+            )
         })
         .collect();
-    resources.sort_by(|a, b| crate::discovery::compare_versions(&b.version, &a.version));
-    resources
+    served.sort_by(|a, b| crate::discovery::compare_versions(&b.version, &a.version));
+    let own = match storage.filter(|_| webhook.is_some() && !served.is_empty()) {
+        Some(version) => {
+            let name = text(&version["name"]);
+            let found = served.iter().find(|resource| resource.version == name);
+            Some(found.cloned().unwrap_or_else(|| of(version, None)))
+        }
+        None => served.first().cloned(),
+    };
+    Resources { served, own }
 }
 
 /// The version that objects are stored in.
@@ -56,7 +86,12 @@ fn stored(definition: &Value, version: &Value) -> Storage {
     }
 }
 
-fn resource(definition: &Value, version: &Value, storage: Option<Arc<Storage>>) -> Resource {
+fn resource(
+    definition: &Value,
+    version: &Value,
+    storage: Option<Arc<Storage>>,
+    webhook: Option<&Arc<Webhook>>,
+) -> Resource {
     let spec = &definition["spec"];
     let names = &spec["names"];
     let group = text(&spec["group"]);
@@ -96,6 +131,7 @@ fn resource(definition: &Value, version: &Value, storage: Option<Arc<Storage>>) 
                 .unwrap_or_else(Schema::untyped),
             structure: schema.and_then(|schema| crd::Schema::parse(schema).ok()),
             storage,
+            converter: webhook.map(Converter::new),
             has_status,
             scale,
             columns: version["additionalPrinterColumns"]
@@ -160,5 +196,56 @@ fn non_empty(value: &Value, default: impl FnOnce() -> String) -> String {
     match value.as_str() {
         Some(text) if !text.is_empty() => text.to_owned(),
         _ => default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_itself_writes_what_is_stored_where_a_webhook_makes_the_rest() {
+        let client = json!({"url": "https://127.0.0.1:9/x", "caBundle": "AA=="});
+        let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": client});
+        let versions = |stored_is_served: bool| {
+            json!([
+                {"name": "v1", "served": stored_is_served, "storage": true},
+                {"name": "v2", "served": true, "storage": false},
+            ])
+        };
+        let with = |strategy: &str, stored_is_served: bool| {
+            json!({"spec": {
+                "group": "x.io",
+                "names": {"plural": "ws", "kind": "W"},
+                "conversion": {"strategy": strategy, "webhook": webhook},
+                "versions": versions(stored_is_served),
+            }})
+        };
+        for (strategy, stored_is_served, asks, expected) in [
+            ("Webhook", true, true, ("v1", true)),
+            ("Webhook", false, true, ("v1", true)),
+            ("Webhook", true, false, ("v2", false)),
+            ("None", true, true, ("v2", false)),
+        ] {
+            let found = resources(&with(strategy, stored_is_served), asks);
+            let own = found.own.unwrap();
+            let of = format!("{strategy} {stored_is_served} {asks}");
+            assert_eq!(
+                (own.version.as_str(), own.has_converter()),
+                expected,
+                "{of}"
+            );
+            let served: Vec<_> = found.served.iter().map(|r| r.version.as_str()).collect();
+            let expected = if stored_is_served {
+                &["v2", "v1"][..]
+            } else {
+                &["v2"]
+            };
+            assert_eq!(served, expected, "{of}");
+        }
+        // Of one version alone nothing is ever asked.
+        let mut alone = with("Webhook", true);
+        alone["spec"]["versions"] = json!([versions(true)[0]]);
+        assert!(!resources(&alone, true).own.unwrap().has_converter());
     }
 }

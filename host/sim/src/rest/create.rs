@@ -56,5 +56,5 @@ pub(super) fn create(call: &Call) -> Result<Answer, ApiError> {
         ..Proposal::default()
     };
     let written = call.writer()?.create(call.namespace(), proposal)?;
-    Ok(call.answer(StatusCode::CREATED, &written.object))
+    call.answer(StatusCode::CREATED, written.object)
 }

@@ -44,8 +44,10 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ApiError> {
     }
     let writer = deleting(call, &options)?;
     Ok(match writer.delete(&call.key(), &options)? {
-        Deleted::Terminating(object) => call.answer(StatusCode::OK, &object),
-        Deleted::Gone(object) if resource.returns_deleted() => call.answer(StatusCode::OK, &object),
+        Deleted::Terminating(object) => call.answer(StatusCode::OK, object)?,
+        Deleted::Gone(object) if resource.returns_deleted() => {
+            call.answer(StatusCode::OK, object)?
+        }
         Deleted::Gone(object) => {
             let mut details =
                 json!({"name": object.name(), "kind": resource.plural, "uid": object.uid()});
@@ -96,7 +98,8 @@ impl Writer<'_> {
                 Some(told) if told.uid() != live.uid() => return Ok(Deleted::Gone(told.clone())),
                 Some(_) => {}
             }
-            let before = live.value_as(resource);
+            let before = resource.shown_anew_now(live.clone())?.value_as(resource);
+            resource.check_storable(&before)?;
             let policy = options
                 .propagation
                 .or_else(|| resource.propagation(&before));
@@ -134,7 +137,7 @@ impl Writer<'_> {
                     key, &after,
                 ))));
             }
-            resource.encode(&mut after);
+            resource.encode(&mut after)?;
             match store.replace(&resource.table, key, live.version(), after) {
                 Ok(object) => {
                     self.server.committed(resource, &object, false);

@@ -18,9 +18,9 @@ pub(super) async fn get(call: &Call) -> Result<Answer, ApiError> {
     if call.subresource() == Some("log") {
         return connect::log(call);
     }
-    let object = call.live()?;
+    let object = call.resource.shown_anew(call.live()?).await?;
     match call.subresource() {
         Some("scale") => scale::answer(call, &object.value_as(&call.resource)),
-        _ => Ok(call.answer(StatusCode::OK, &object)),
+        _ => call.answer(StatusCode::OK, object),
     }
 }

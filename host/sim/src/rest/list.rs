@@ -86,11 +86,16 @@ pub(super) async fn select(call: &Call, options: &ListOptions) -> Result<Listed,
             Some(token) => ApiError::expired_page(again(&token.start)),
             None => ApiError::expired("The resourceVersion for the provided list is too old."),
         })?;
-    let version = page.version;
-    let total = page.objects.len();
+    let (mut version, mut found) = (page.version, page.objects);
+    // Who takes any version gets what is known.
+    if at.is_none() && options.version == Some(0) && call.resource.has_converter() {
+        (found, version) = call.resource.all_shown(found, version).await;
+    }
+    let total = found.len();
     let mut objects = Vec::new();
     let (mut next, mut remaining) = (String::new(), None);
-    for (index, object) in page.objects.into_iter().enumerate() {
+    for (index, object) in found.into_iter().enumerate() {
+        let object = call.resource.shown(object).await?;
         if selection.is_whole() || selection.matches(&object) {
             objects.push(object);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reeve_ssa::{Apply, ApplyError, FieldSet, Update, Version};
+use reeve_ssa::{Apply, ApplyError, Conversion, FieldSet, Update, Version};
 use serde_json::Value;
 
 use super::Writer;
@@ -18,11 +18,17 @@ pub(super) fn update(
 ) -> Result<Value, ApiError> {
     let resource = writer.resource;
     let siblings = writer.server.registry.siblings(resource);
+    let asked = conversion::asked(resource).filter(|_| writer.user.is_some());
+    let versions = versions(
+        resource,
+        &siblings,
+        asked.as_ref().map(|ask| ask as &Ask<'_>),
+    );
     let subresource = writer.part.subresource().unwrap_or_default();
     let compared = live.and_then(|live| resource.as_compared(live));
     Ok(reeve_ssa::update(Update {
         schema: resource.schema(),
-        versions: &versions(resource, &siblings),
+        versions: &versions,
         live: compared.as_ref().or(live),
         object,
         manager: writer.manager,
@@ -41,10 +47,16 @@ pub(crate) fn apply(
 ) -> Result<Value, ApiError> {
     let resource = writer.resource;
     let siblings = writer.server.registry.siblings(resource);
+    let asked = conversion::asked(resource).filter(|_| writer.user.is_some());
+    let versions = versions(
+        resource,
+        &siblings,
+        asked.as_ref().map(|ask| ask as &Ask<'_>),
+    );
     let subresource = writer.part.subresource().unwrap_or_default();
     let applied = reeve_ssa::apply(Apply {
         schema: resource.schema(),
-        versions: &versions(resource, &siblings),
+        versions: &versions,
         live,
         config,
         manager: writer.manager,
@@ -71,14 +83,31 @@ pub(super) fn refused(error: ApplyError) -> ApiError {
     }
 }
 
-/// The versions of a resource that others may own fields in.
-fn versions<'a>(of: &Resource, siblings: &'a [Arc<Resource>]) -> Vec<Version<'a>> {
+/// Who is asked for an object in another version.
+type Ask<'a> = dyn Fn(&Value, &str) -> Result<Value, String> + Sync + 'a;
+
+/// The versions of a resource that others may own fields in. Where a webhook makes the one of
+/// the other and is not to be `asked`, the change is looked at as it is: the server itself
+/// changes nothing that has another name there.
+fn versions<'a>(
+    of: &'a Resource,
+    siblings: &'a [Arc<Resource>],
+    asked: Option<&'a Ask<'a>>,
+) -> Vec<Version<'a>> {
+    let is_as_it_is = of.has_converter() && asked.is_none();
     siblings
         .iter()
         .map(|resource| Version {
             api_version: &resource.api_version,
-            schema: resource.schema(),
-            conversion: conversion::between(of, resource),
+            schema: if is_as_it_is {
+                of.schema()
+            } else {
+                resource.schema()
+            },
+            conversion: match asked {
+                Some(ask) => Some(Conversion::Asked(ask)),
+                None => conversion::between(of, resource),
+            },
         })
         .collect()
 }

@@ -71,7 +71,7 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             shown,
         })
     })?;
-    Ok(call.answer(StatusCode::OK, &written.object))
+    call.answer(StatusCode::OK, written.object)
 }
 
 fn language(call: &Call) -> Result<Language, ApiError> {
@@ -144,7 +144,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 Err(error) if error.code() == 404 && !seen.get() => continue,
                 other => other?,
             };
-            return Ok(call.answer(StatusCode::OK, &written.object));
+            return call.answer(StatusCode::OK, written.object);
         }
         if call.subresource().is_some() {
             return Err(ApiError::not_found(resource.about(call.name())));
@@ -175,7 +175,7 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
             Err(error) if error.is_raced() && !writer.dry_run => {}
             written => {
                 let written = written?;
-                return Ok(call.answer(StatusCode::CREATED, &written.object));
+                return call.answer(StatusCode::CREATED, written.object);
             }
         }
     }

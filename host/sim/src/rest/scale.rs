@@ -248,7 +248,8 @@ fn write(
             ..Proposal::default()
         })
     })?;
-    answer(call, &written.object.value_as(resource))
+    let shown = resource.shown_now(written.object)?;
+    answer(call, &shown.value_as(resource))
 }
 
 /// Refuses what no scale may be.

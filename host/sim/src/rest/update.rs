@@ -38,7 +38,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             ..Proposal::default()
         };
         let written = writer.create_if(call.namespace(), proposal, || call.may_create())?;
-        return Ok(call.answer(StatusCode::CREATED, &written.object));
+        return call.answer(StatusCode::CREATED, written.object);
     }
     let versioned = check_version(call, &object);
     if resource.is_custom() && (versioned.is_err() || call.live().is_err()) {
@@ -46,7 +46,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
         writer.decode(&mut object.clone(), complaints.clone(), false)?;
     }
     if versioned.is_err() {
-        call.live()?;
+        resource.shown_now(call.live()?)?;
     }
     versioned?;
     let written = writer.update(&call.key(), |_| {
@@ -59,7 +59,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
             ..Proposal::default()
         })
     })?;
-    Ok(call.answer(StatusCode::OK, &written.object))
+    call.answer(StatusCode::OK, written.object)
 }
 
 /// Refuses an object of another name than the path's; sets it where it is left out.

@@ -114,7 +114,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Tells who writes a definition whose versions a webhook is to convert that it is not
+    /// Tells who writes a definition whose versions a webhook is to convert where it is not
     /// asked here.
     pub(super) fn warn_of_conversion(&self, definition: &Value) {
         let strategy = definition.pointer("/spec/conversion/strategy");
@@ -122,8 +122,22 @@ impl Writer<'_> {
             && definitions::is_definition(self.resource)
             && strategy.and_then(Value::as_str) == Some("Webhook")
         {
-            let warning = "conversion webhooks are never asked by this server: a version is made of another by leaving out what it does not have";
-            self.warn(std::iter::once(warning));
+            const OTHERWISE: &str =
+                "a version is made of another by leaving out what it does not have";
+            let client = definition.pointer("/spec/conversion/webhook/clientConfig");
+            let client = client.unwrap_or(&Value::Null);
+            let warning = if !self.server.asks_webhooks {
+                format!("conversion webhooks are never asked by this server: {OTHERWISE}")
+            } else if !webhooks::is_on_loopback(client) {
+                format!(
+                    "this conversion webhook is not at an https URL of the loopback, and is never asked by this server: {OTHERWISE}"
+                )
+            } else if !webhooks::is_reachable(client) {
+                "this conversion webhook has no caBundle, and this server trusts nobody else: objects cannot be converted".to_owned()
+            } else {
+                return;
+            };
+            self.warn(std::iter::once(warning.as_str()));
         }
     }
 }

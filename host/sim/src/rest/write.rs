@@ -270,6 +270,16 @@ impl<'a> Writer<'a> {
             let ending = live.is_some_and(|live| live.is_terminating());
             ApiError::already_exists(resource.about(&name), ending)
         };
+        // Where somebody is asked for what is to be stored, that is before anything is said
+        // of what is there.
+        let stored = match resource.has_converter() {
+            true => {
+                let mut stored = object.clone();
+                resource.encode(&mut stored)?;
+                Some(stored)
+            }
+            false => None,
+        };
         // What is there already is not charged first: to take that back would tell everybody
         // who waits for room.
         let is_there = || self.server.store.get(&resource.table, &key).is_some();
@@ -283,7 +293,10 @@ impl<'a> Writer<'a> {
         self.warn_of_no_effect(&object);
         self.warn_of_conversion(&object);
         definitions::check_open(self.server, resource, &name)?;
-        resource.encode(&mut object);
+        match stored {
+            Some(stored) => object = stored,
+            None => resource.encode(&mut object)?,
+        }
         let mark = kept::mark(resource, &mut object, &odd, &blank);
         depth::check(&object)?;
         if self.dry_run {
@@ -330,7 +343,8 @@ impl<'a> Writer<'a> {
         for _ in 0..ATTEMPTS {
             let live = self.server.store.get(&resource.table, key);
             let live = live.ok_or_else(|| ApiError::not_found(resource.about(name)))?;
-            let before = live.value_as(resource);
+            let before = resource.shown_now(live.clone())?.value_as(resource);
+            resource.check_storable(&before)?;
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let Next {
@@ -475,7 +489,11 @@ impl<'a> Writer<'a> {
         self.warn_of_tokens(&after, Some(before));
         self.warn_of_no_effect(&after);
         self.warn_of_conversion(&after);
-        resource.encode(&mut after);
+        // What ends is not stored before.
+        let ends = meta::is_terminating(&after) && meta::may_end(resource, &after);
+        if !(ends && resource.storage().is_some()) {
+            resource.encode(&mut after)?;
+        }
         let mark = kept::mark(resource, &mut after, &odd, &blank);
         depth::check(&after)?;
         Ok(Next {

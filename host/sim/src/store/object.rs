@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::fields;
-use crate::conversion::convert;
+use crate::conversion::rename_to;
 use crate::resource::Resource;
 
 /// An object in one version. Never changes; a write makes a new one.
@@ -256,7 +256,7 @@ impl Object {
         self.part(self.starts[1], Some(self.starts[2]))
     }
 
-    /// The JSON as served in the version of `resource`.
+    /// The JSON as served in the version of `resource`, as [`Object::value_as`].
     pub(crate) fn json(&self, resource: &Resource) -> Bytes {
         if *self.api_version() == *resource.api_version {
             return self.json.clone();
@@ -264,9 +264,10 @@ impl Object {
         Bytes::from(self.value_as(resource).to_string())
     }
 
-    /// The object, parsed, as served in the version of `resource`.
+    /// The object, parsed, as served in the version of `resource`. Where a webhook makes
+    /// the one of the other, it is to be asked before: [`Resource::shown`].
     pub(crate) fn value_as(&self, resource: &Resource) -> Value {
-        convert(self.value(), resource)
+        rename_to(self.value(), resource)
     }
 }
 

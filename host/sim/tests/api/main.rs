@@ -9,6 +9,7 @@
 mod access;
 mod admission;
 mod apply;
+mod conversion;
 mod definitions;
 mod discovery;
 mod faults;

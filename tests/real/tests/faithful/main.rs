@@ -17,6 +17,7 @@ mod accepted;
 mod chance;
 mod compacted;
 mod compare;
+mod conversion;
 mod corpus;
 mod coverage;
 mod exchange;

@@ -56,18 +56,22 @@ impl<'a> Equivalent<'a> {
     }
 
     /// The object as it is in this version; null for none.
-    pub(in crate::admission) fn of(&self, object: Option<&Value>) -> Value {
+    ///
+    /// # Errors
+    ///
+    /// Why a webhook that is to say that does not.
+    pub(in crate::admission) fn of(&self, object: Option<&Value>) -> Result<Value, String> {
         let Some(object) = object else {
-            return Value::Null;
+            return Ok(Value::Null);
         };
         let typed = self.typed();
         let mut object = object.clone();
         if let Equivalent::Other(resource) = self {
-            object = convert(object, resource);
+            object = convert(object, resource)?;
         }
         object["apiVersion"] = typed.api_version.into();
         object["kind"] = typed.kind.into();
-        object
+        Ok(object)
     }
 }
 

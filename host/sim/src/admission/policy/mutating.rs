@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::matching::Equivalent;
 use super::params::{Unusable, params};
-use super::{Request, Sort, conditions_hold, each_bound, failed, known_with, scope};
+use super::{Request, Sort, conditions_hold, each_bound, failed, known_with, scope, unconverted};
 use crate::admission::no_object;
 use crate::kinds::edit::{items, text, text_at};
 use crate::rest::meta;
@@ -167,20 +167,30 @@ fn invoke(
         };
         known_with(&request, equivalent, spec, param)
     };
-    match conditions_hold(request, spec, &known(object)) {
+    match conditions_hold(
+        request,
+        spec,
+        &known(object).map_err(|why| unconverted(&why))?,
+    ) {
         Ok(true) => {}
         Ok(false) => return Ok(Ok(())),
         Err(why) => return Ok(Err(why)),
     }
     let mut fault = Ok(());
     for mutation in items(spec, "mutations") {
-        let scope = scope(Some(request), spec, &known(object));
+        let scope = scope(
+            Some(request),
+            spec,
+            &known(object).map_err(|why| unconverted(&why))?,
+        );
         let made = |field: &str| {
             let expression = text_at(mutation, &format!("/{field}/expression"));
             let made = scope.json(expression);
             made.map_err(|why| failed(expression, &why))?
         };
-        let seen = equivalent.of(Some(object));
+        let seen = equivalent
+            .of(Some(object))
+            .map_err(|why| unconverted(&why))?;
         let changed = match text(mutation, "patchType") {
             "ApplyConfiguration" => {
                 let made = made("applyConfiguration");
@@ -195,7 +205,7 @@ fn invoke(
             Ok(changed) if changed == seen => {}
             Ok(changed) if !changed.is_object() => return Err(no_object(&changed)),
             Ok(changed) => {
-                let mut changed = request.made(equivalent, changed);
+                let mut changed = request.made(equivalent, changed)?;
                 settle(&mut changed)?;
                 *object = changed;
             }

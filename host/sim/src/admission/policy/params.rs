@@ -52,6 +52,10 @@ pub(super) fn params(
         (true, given, _) => given,
     };
     let store = &request.server.store;
+    let shown = |object| match resource.shown_now(object) {
+        Ok(object) => Ok(object.value_as(&resource)),
+        Err(why) => Err(unusable(&why.to_string())),
+    };
     let found: Vec<Value> = match text(reference, "name") {
         "" => {
             let selector = reference.get("selector").unwrap_or(&Value::Null);
@@ -67,15 +71,18 @@ pub(super) fn params(
             };
             let page = store.list(&resource.table, &inside, None);
             let objects = page.map(|page| page.objects).unwrap_or_default();
-            let objects = objects.iter().map(|object| object.value_as(&resource));
-            objects
-                .filter(|object| selector.matches_object(object))
-                .collect()
+            let mut found = Vec::new();
+            for object in objects {
+                let object = shown(object)?;
+                if selector.matches_object(&object) {
+                    found.push(object);
+                }
+            }
+            found
         }
         name => {
             let object = store.get(&resource.table, &resource.key(namespace, name));
-            let object = object.map(|object| object.value_as(&resource));
-            object.into_iter().collect()
+            object.map(shown).transpose()?.into_iter().collect()
         }
     };
     if found.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {

@@ -147,7 +147,13 @@ fn judge(
         reason: None,
         message,
     };
-    let known = known_with(request, equivalent, spec, param);
+    let known = match known_with(request, equivalent, spec, param) {
+        Ok(known) => known,
+        Err(why) => {
+            let why = format!("failed to convert object version: {why}");
+            return vec![fault(format!("failed to configure binding: {why}"))];
+        }
+    };
     match conditions_hold(request, spec, &known) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
