@@ -69,10 +69,10 @@ async fn applies(figures: &mut Figures) -> Result<()> {
     figures.plain(&what, median(&mut socket), "/s");
     let [mut inside, mut outside] = ratios;
     let what = "embedded / kube-apiserver, applies a second, median";
-    figures.at_least(what, median(&mut inside), "", 5.0);
+    figures.at_least(what, median(&mut inside), "", 10.0);
     // Both over TLS, each in a process of its own.
     let what = "embedded on a socket / kube-apiserver, applies a second, median";
-    figures.at_least(what, median(&mut outside), "", 5.0);
+    figures.at_least(what, median(&mut outside), "", 10.0);
     tokio::task::spawn_blocking(move || drop(control_plane)).await?;
     Ok(())
 }

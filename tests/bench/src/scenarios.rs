@@ -16,7 +16,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     figures.plain(&what, median(&mut rates), "/s");
     let (count, mut rates) = play(TIMES)?;
     let what = format!("scenarios a second, {count} played, median");
-    figures.at_least(&what, median(&mut rates), "/s", 300.0);
+    figures.at_least(&what, median(&mut rates), "/s", 500.0);
     Ok(())
 }
 
