@@ -114,9 +114,10 @@ pub(crate) fn change(
     Ok(by_webhooks.or(by_policies))
 }
 
-/// Whether somebody outside of the server may be asked about a request.
+/// Whether somebody outside of the server may be asked about a request: webhooks, or those of
+/// definitions, in whose versions policies have their parameters.
 pub(crate) fn may_ask(server: &Shared) -> bool {
-    webhooks::has_validating(server)
+    webhooks::has_validating(server) || server.asks_webhooks && policy::has_validating(server)
 }
 
 /// 500: a patch of an object leaves none, in the words of the real server.

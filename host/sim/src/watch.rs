@@ -202,8 +202,12 @@ impl Watch {
                 Err(error) => self.fail(&error),
             }
         }
-        if let Some(page) = self.present.take() {
-            self.begin_asking(page).await;
+        if let Some(page) = self.present.take()
+            && !self
+                .in_time(async |this| this.begin_asking(page).await)
+                .await
+        {
+            return None;
         }
         loop {
             // A break is noticed before anything else, so that nothing gets
@@ -223,7 +227,9 @@ impl Watch {
                 return None;
             }
             self.news.mark_unchanged();
-            self.read().await;
+            if !self.in_time(Self::read).await {
+                return None;
+            }
             if self.closing || !self.pending.is_empty() {
                 continue;
             }
@@ -246,7 +252,25 @@ impl Watch {
         }
     }
 
-    /// Reads the history from the position on.
+    /// Goes on with what may ask somebody, as long as the watch lasts. Says whether it still
+    /// does: one that is broken says so next. What was begun is begun anew then, from where
+    /// the position is.
+    async fn in_time(&mut self, work: impl AsyncFnOnce(&mut Self)) -> bool {
+        if !self.request.rendering.resource().has_converter() {
+            work(self).await;
+            return true;
+        }
+        let (clock, ends, mut broken) = (self.clock.clone(), self.ends, self.broken.clone());
+        tokio::select! {
+            biased;
+            () = work(self) => true,
+            _ = broken.changed() => true,
+            () = clock.reaches(ends) => false,
+        }
+    }
+
+    /// Reads the history from the position on; where each change has to be asked about, up to
+    /// the first that is told.
     async fn read(&mut self) {
         let (upto, changes) = match self.store.changes(&self.request.table, self.position) {
             Ok(read) => read,
@@ -258,12 +282,7 @@ impl Watch {
             let shown = match asks {
                 true => match self.shown(change).await {
                     Ok(shown) => Some(shown),
-                    // Nothing is said of why.
-                    Err(_) => {
-                        self.push(lines);
-                        self.closing = true;
-                        return;
-                    }
+                    Err(unshown) => return self.end_at(change, &unshown),
                 },
                 false => None,
             };
@@ -271,6 +290,12 @@ impl Watch {
             if let Some((kind, object)) = event(change, &self.request.selection) {
                 let object = self.request.rendering.event(&object);
                 write_event(&mut lines, kind, &object);
+            }
+            if asks {
+                self.position = self.position.max(change.version);
+                if !lines.is_empty() {
+                    return self.push(lines);
+                }
             }
         }
         // A start in the future waits for that version to be reached.
@@ -280,20 +305,35 @@ impl Watch {
 
     /// A change as it is shown, where that has to be asked. What was before is asked only
     /// where it counts whether that was selected.
-    async fn shown(&self, change: &Change) -> Result<Change, ApiError> {
+    async fn shown(&self, change: &Change) -> Result<Change, Arc<Object>> {
         let resource = self.request.rendering.resource();
+        let show = async |object: &Arc<Object>| {
+            let shown = resource.shown(object.clone()).await;
+            shown.map_err(|_| object.clone())
+        };
         let before = match &change.before {
-            Some(before) if !self.request.selection.is_whole() => {
-                Some(resource.shown(before.clone()).await?)
-            }
+            Some(before) if !self.request.selection.is_whole() => Some(show(before).await?),
             before => before.clone(),
         };
         Ok(Change {
             version: change.version,
             removed: change.removed,
             before,
-            after: resource.shown(change.after.clone()).await?,
+            after: show(&change.after).await?,
         })
+    }
+
+    /// Ends at a change that cannot be shown. Nothing is said of why where the object is still
+    /// as it is; where that is history, who watches would come to it again and again, and is
+    /// told to begin anew.
+    fn end_at(&mut self, change: &Change, unshown: &Arc<Object>) {
+        let now = self.store.get(&self.request.table, unshown.key());
+        if now.is_some_and(|now| Arc::ptr_eq(&now, unshown)) {
+            self.closing = true;
+            return;
+        }
+        let oldest = change.version.saturating_add(1);
+        self.fail(&expired(Compacted { oldest }, self.position));
     }
 
     fn bookmark(&mut self) {

@@ -23,12 +23,12 @@ pub(super) struct Packer {
 
 /// The bodies of an answer, in their order.
 pub(super) enum Bodies {
-    /// A JSON array.
+    /// JSON, one body after the other.
     Text(Box<[u8]>),
     /// The same, packed.
     Packed {
         packed: Box<[u8]>,
-        /// Bytes of the array.
+        /// Bytes of the text.
         length: usize,
     },
 }
@@ -45,9 +45,15 @@ impl Bodies {
 
 impl Packer {
     pub(super) fn pack<'a>(&self, bodies: impl Iterator<Item = &'a Value>) -> Bodies {
-        let bodies: Vec<&Value> = bodies.collect();
-        // Serialising values cannot fail.
-        let text = serde_json::to_vec(&bodies).unwrap_or_default();
+        let mut text = Vec::new();
+        for body in bodies {
+            // Not as one list, which would be deeper than what was read, and too deep then.
+            if serde_json::to_writer(&mut text, body).is_err() {
+                // Serialising values cannot fail.
+                text.clear();
+                break;
+            }
+        }
         match self.packed(&text) {
             Some(packed) => Bodies::Packed {
                 packed,
@@ -73,7 +79,7 @@ impl Packer {
     /// The bodies as they were packed. None where that cannot be told.
     pub(super) fn unpack(&self, bodies: &Bodies) -> Option<Vec<Value>> {
         match bodies {
-            Bodies::Text(text) => serde_json::from_slice(text).ok(),
+            Bodies::Text(text) => read(text),
             Bodies::Packed { packed, length } => {
                 let mut kept = self.decompressor.lock();
                 if kept.is_none() {
@@ -81,10 +87,15 @@ impl Packer {
                 }
                 let text = kept.as_mut()?.decompress(packed, *length).ok()?;
                 drop(kept);
-                serde_json::from_slice(&text).ok()
+                read(&text)
             }
         }
     }
+}
+
+fn read(text: &[u8]) -> Option<Vec<Value>> {
+    let bodies = serde_json::Deserializer::from_slice(text).into_iter();
+    bodies.collect::<Result<_, _>>().ok()
 }
 
 #[cfg(test)]
@@ -95,17 +106,23 @@ mod tests {
     #[test]
     fn bodies_come_back_as_they_were() {
         let packer = Packer::default();
+        // As deep as what is read may be.
+        let mut deep = json!({});
+        for _ in 0..126 {
+            deep = json!({"a": deep});
+        }
         let numbers: Vec<u64> = (0..500).map(|n| n * n).collect();
         for bodies in [
             vec![],
+            vec![serde_json::from_str(&deep.to_string()).unwrap(), json!({})],
             vec![json!({"a": "é\n", "n": 1.5e300, "z": null})],
             vec![json!({"a": "same ".repeat(1000)}), json!({"n": numbers})],
         ] {
-            let text = serde_json::to_vec(&bodies).unwrap();
+            let length: usize = bodies.iter().map(|body| body.to_string().len()).sum();
             let packed = packer.pack(bodies.iter());
             let is_packed = matches!(packed, Bodies::Packed { .. });
-            assert_eq!(is_packed, text.len() >= LONG);
-            assert!(packed.bytes() <= text.len());
+            assert_eq!(is_packed, length >= LONG);
+            assert!(packed.bytes() <= length);
             assert_eq!(packer.unpack(&packed), Some(bodies));
         }
     }

@@ -173,7 +173,10 @@ mod tests {
             ],
         );
         let wildcards = manifest.wildcards().unwrap();
-        let wildcards: Vec<_> = wildcards.into_iter().map(|kind| kind.group.clone()).collect();
+        let wildcards: Vec<_> = wildcards
+            .into_iter()
+            .map(|kind| kind.group.clone())
+            .collect();
         assert_eq!(wildcards, ["", "apps", "nobody.example.com"]);
         manifest.expand(served);
         assert_eq!(manifest.wildcards(), Ok(BTreeSet::new()));

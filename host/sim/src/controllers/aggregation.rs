@@ -46,10 +46,13 @@ impl Aggregation {
     /// gather each other in a circle, and would hand their rules around it for ever, stay as
     /// they are.
     pub(super) fn go_on(&mut self, shared: &Arc<Shared>) -> Result<(), ApiError> {
-        match std::mem::take(&mut self.is_due) {
-            true => self.aggregate(shared),
-            false => Ok(()),
+        if !std::mem::take(&mut self.is_due) {
+            return Ok(());
         }
+        let done = self.aggregate(shared);
+        // With the next change, whatever it is.
+        self.is_due = done.is_err();
+        done
     }
 
     fn aggregate(&mut self, shared: &Arc<Shared>) -> Result<(), ApiError> {

@@ -42,6 +42,14 @@ impl Known {
     }
 
     fn keep(&mut self, object: &Arc<Object>, shown: &Arc<Object>) {
+        // What was before a change is asked about after it, too, by who selects.
+        let newer = self
+            .shown
+            .get(object.key())
+            .and_then(|(of, _)| of.upgrade());
+        if newer.is_some_and(|newer| newer.version() > object.version()) {
+            return;
+        }
         if self.shown.len() >= self.limit.max(FEW) {
             self.shown.retain(|_, (of, _)| of.strong_count() > 0);
             self.limit = 2 * self.shown.len();
@@ -118,10 +126,24 @@ impl Resource {
         version: u64,
     ) -> (Vec<Arc<Object>>, u64) {
         let mut reached = version;
-        for object in &mut objects {
+        // In the order of their versions: what comes after the first that cannot be shown is
+        // not asked about, which may take its time for each.
+        let mut order: Vec<(u64, usize)> = objects
+            .iter()
+            .enumerate()
+            .map(|(index, object)| (object.version(), index))
+            .collect();
+        order.sort_unstable();
+        for (of, index) in order {
+            let Some(object) = objects.get_mut(index) else {
+                continue;
+            };
             match self.shown(object.clone()).await {
                 Ok(shown) => *object = shown,
-                Err(_) => reached = reached.min(object.version().saturating_sub(1)),
+                Err(_) => {
+                    reached = reached.min(of.saturating_sub(1));
+                    break;
+                }
             }
         }
         objects.retain(|object| object.version() <= reached);

@@ -98,8 +98,7 @@ impl Writer<'_> {
                 Some(told) if told.uid() != live.uid() => return Ok(Deleted::Gone(told.clone())),
                 Some(_) => {}
             }
-            let before = resource.shown_anew_now(live.clone())?.value_as(resource);
-            resource.check_storable(&before)?;
+            let before = self.before(&live, Resource::shown_anew_now)?;
             let policy = options
                 .propagation
                 .or_else(|| resource.propagation(&before));

@@ -248,7 +248,10 @@ fn write(
             ..Proposal::default()
         })
     })?;
-    let shown = resource.shown_now(written.object)?;
+    let shown = match call.query.dry_run() {
+        true => resource.shown_anew_now(written.object)?,
+        false => resource.shown_now(written.object)?,
+    };
     answer(call, &shown.value_as(resource))
 }
 

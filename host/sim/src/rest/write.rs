@@ -332,6 +332,26 @@ impl<'a> Writer<'a> {
         Ok(Written { object })
     }
 
+    /// An object before it is written, as `show` shows it to clients. The server itself asks
+    /// nobody, and writes it in the version that it is stored in.
+    ///
+    /// # Errors
+    ///
+    /// As [`Resource::shown_now`], and where it could not be stored as it is.
+    pub(super) fn before(
+        &self,
+        live: &Arc<Object>,
+        show: impl Fn(&Resource, Arc<Object>) -> Result<Arc<Object>, ApiError>,
+    ) -> Result<Value, ApiError> {
+        let resource = self.resource;
+        if self.user.is_none() && resource.has_converter() {
+            return Ok(live.value());
+        }
+        let before = show(resource, live.clone())?.value_as(resource);
+        resource.check_storable(&before)?;
+        Ok(before)
+    }
+
     /// Replaces the object of `key` by what `propose` makes of it.
     pub(crate) fn update(
         &self,
@@ -343,8 +363,7 @@ impl<'a> Writer<'a> {
         for _ in 0..ATTEMPTS {
             let live = self.server.store.get(&resource.table, key);
             let live = live.ok_or_else(|| ApiError::not_found(resource.about(name)))?;
-            let before = resource.shown_now(live.clone())?.value_as(resource);
-            resource.check_storable(&before)?;
+            let before = self.before(&live, Resource::shown_now)?;
             let proposal = propose(&before)?;
             let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
             let Next {

@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::support::{CONFIG_MAPS, Http};
+use crate::watches::Watch;
 
 const V1: &str = "/apis/x.io/v1/namespaces/default/ws";
 const V2: &str = "/apis/x.io/v2/namespaces/default/ws";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// How long a test waits for what never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What no answer may be longer than.
@@ -121,8 +123,7 @@ async fn start(answers: usize) -> (Server, Http, Arc<Webhook>) {
             }},
         },
     });
-    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let (code, made) = http.post(path, definition).await;
+    let (code, made) = http.post(DEFINITIONS, definition).await;
     assert_eq!(code, 201, "{made}");
     (server, http, webhook)
 }
@@ -208,6 +209,13 @@ async fn what_the_server_does_itself_asks_nobody() {
     let objects = V1.replace("default", "n");
     let (code, made) = http.post(&objects, w("v1", "a", json!({"size": 1}))).await;
     assert_eq!(code, 201, "{made}");
+    // Not even where another version is stored by now.
+    let stored = |version, is_stored| json!({"op": "replace", "path": format!("/spec/versions/{version}/storage"), "value": is_stored});
+    let patch = json!([stored(0, false), stored(1, true)]);
+    let definition = format!("{DEFINITIONS}/ws.x.io");
+    let media = "application/json-patch+json";
+    let (code, moved) = http.call_as("PATCH", &definition, media, patch).await;
+    assert_eq!(code, 200, "{moved}");
     http.delete(&format!("{path}/n")).await;
     let path = format!("{path}/n");
     let gone = async {
@@ -217,6 +225,28 @@ async fn what_the_server_does_itself_asks_nobody() {
     };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();
     assert_eq!(webhook.asked(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_shown_ends_what_comes_to_it() {
+    let (_server, http, webhook) = start(100).await;
+    let (_, made) = http.post(V1, w("v1", "z", json!({"size": 0}))).await;
+    http.post(V1, w("v1", "a", json!({"size": 1}))).await;
+    let (code, list) = http.get(&format!("{V2}?resourceVersion=0")).await;
+    assert_eq!((code, &list["items"]), (200, &json!([])), "{list}");
+    assert_eq!(webhook.asked(), 1, "what is newer is not asked about");
+
+    // Once that is history, who watches is told to begin anew, and not to come to it again.
+    let spec = json!({"spec": {"size": 1}});
+    http.call("PATCH", &format!("{V1}/z"), spec).await;
+    let made = made["metadata"]["resourceVersion"].as_str().unwrap();
+    let before = made.parse::<u64>().unwrap() - 1;
+    let path = format!("{V2}?watch=1&resourceVersion={before}");
+    let mut watch = Watch::open(&http, &path).await;
+    let event = watch.next().await.unwrap().unwrap();
+    let told = (&event["type"], &event["object"]["code"]);
+    assert_eq!(told, (&json!("ERROR"), &json!(410)), "{event}");
+    assert_eq!(watch.next().await, Ok(None));
 }
 
 #[tokio::test]

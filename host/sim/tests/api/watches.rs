@@ -9,13 +9,13 @@ use reeve_sim::{Clock, Config, Outage, Server};
 use serde_json::{Value, json};
 
 /// An open watch, read event by event.
-struct Watch {
+pub(crate) struct Watch {
     body: kube::client::Body,
     lines: Vec<Value>,
 }
 
 impl Watch {
-    async fn open(http: &Http, path: &str) -> Self {
+    pub(crate) async fn open(http: &Http, path: &str) -> Self {
         let request = Request::get(path)
             .body(kube::client::Body::empty())
             .unwrap();
@@ -28,7 +28,7 @@ impl Watch {
     }
 
     /// The next event; `None` at the end, an error when the watch breaks.
-    async fn next(&mut self) -> Result<Option<Value>, String> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>, String> {
         if self.lines.is_empty() {
             match self.body.frame().await {
                 None => return Ok(None),

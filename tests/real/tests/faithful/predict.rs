@@ -165,9 +165,11 @@ pub(crate) async fn play(
                 }
                 Some(Prediction::Settled(fields)) if again => {
                     let kind = config["kind"].as_str().unwrap_or_default().to_owned();
-                    let fields = fields.iter().map(|field| field.to_string());
-                    // As with what is hollow: the agent leaves what it was created with.
-                    let once = born && changed;
+                    let fields: Vec<_> = fields.iter().map(|field| field.to_string()).collect();
+                    // As with what is hollow: the agent leaves what it was created with. Where
+                    // something else changed, that was missed.
+                    let rest = |object| without(content(object), &fields);
+                    let once = born && changed && rest(&before) == rest(&after);
                     let found = match once {
                         true => &mut tally.born,
                         false => &mut tally.settled,
@@ -213,6 +215,19 @@ fn content(object: &Value) -> Value {
             }
             // They are in the order of their times.
             owners.sort_by_key(ToString::to_string);
+        }
+    }
+    object
+}
+
+/// An object without these fields; of one with keys or indices in it, without the list.
+fn without(mut object: Value, fields: &[String]) -> Value {
+    for field in fields {
+        let plain = field.split('[').next().unwrap_or_default();
+        let (parent, name) = plain.rsplit_once('.').unwrap_or_default();
+        let parent = object.pointer_mut(&parent.replace('.', "/"));
+        if let Some(parent) = parent.and_then(Value::as_object_mut) {
+            parent.remove(name);
         }
     }
     object
