@@ -18,12 +18,15 @@ use crate::server::Shared;
 #[derive(Debug, Clone)]
 pub(crate) struct InProcess {
     shared: Arc<Shared>,
-    identity: Identity,
+    identity: Arc<Identity>,
 }
 
 impl InProcess {
     pub(crate) fn new(shared: Arc<Shared>, identity: Identity) -> Self {
-        InProcess { shared, identity }
+        InProcess {
+            shared,
+            identity: Arc::new(identity),
+        }
     }
 }
 

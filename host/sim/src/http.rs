@@ -39,7 +39,7 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
     /// It came from inside the process.
-    Known(Identity),
+    Known(Arc<Identity>),
     /// It came over a socket and must bring a token.
     Socket,
 }
@@ -238,7 +238,7 @@ async fn resource(
     shared: &Arc<Shared>,
     parts: &Parts,
     asking: Asking,
-    user: Identity,
+    user: Arc<Identity>,
     body: Bytes,
 ) -> Result<Answer, Failure> {
     let Asking {

@@ -142,6 +142,13 @@ impl Rendering {
 
     /// The object of a bookmark, as JSON: nothing but a version.
     pub(crate) fn bookmark(&mut self, version: u64, end_of_initial_events: bool) -> Bytes {
+        if self.form == Form::Object && !end_of_initial_events {
+            // Most are such, and there is nothing in their names that is written otherwise.
+            let (api_version, kind) = (&self.resource.api_version, &self.resource.kind);
+            return Bytes::from(format!(
+                r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"resourceVersion":"{version}"}}}}"#
+            ));
+        }
         let mut metadata = version_metadata(version);
         if end_of_initial_events {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});

@@ -63,7 +63,7 @@ pub(crate) struct Call {
     /// The body.
     pub(crate) body: Bytes,
     /// The caller.
-    pub(crate) user: Identity,
+    pub(crate) user: Arc<Identity>,
     /// The form of the answer.
     pub(crate) accepted: Accepted,
     /// Whether it is a patch.

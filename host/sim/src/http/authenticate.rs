@@ -27,17 +27,17 @@ pub(super) fn authenticate(
     shared: &Arc<Shared>,
     headers: &HeaderMap,
     caller: Caller,
-) -> Result<Identity, ApiError> {
+) -> Result<Arc<Identity>, ApiError> {
     match caller {
         Caller::Known(identity) => Ok(identity),
         Caller::Socket => {
             let Some(token) = bearer(headers) else {
-                return Ok(Identity::anonymous());
+                return Ok(Arc::new(Identity::anonymous()));
             };
             let known = shared
                 .tokens
                 .identify(token, &shared.store, shared.clock.now());
-            known.ok_or_else(ApiError::unauthorized)
+            known.map(Arc::new).ok_or_else(ApiError::unauthorized)
         }
     }
 }
@@ -50,12 +50,12 @@ pub(super) fn authenticate(
 pub(super) fn acting_as(
     shared: &Arc<Shared>,
     headers: &HeaderMap,
-    caller: Identity,
+    caller: Arc<Identity>,
     asked: &Asked<'_>,
-) -> Result<Identity, ApiError> {
+) -> Result<Arc<Identity>, ApiError> {
     match impersonated(headers)? {
         None => Ok(caller),
-        Some(wanted) => access::impersonate(shared, &caller, &wanted, asked),
+        Some(wanted) => access::impersonate(shared, &caller, &wanted, asked).map(Arc::new),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a method and a path ask for.
 
+use std::mem::take;
+
 use http::Method;
 
 use super::query::{Query, decode};
@@ -82,27 +84,34 @@ impl Route {
         let path = decode(path, false);
         let path = path.trim_start_matches('/');
         let path = path.strip_suffix('/').unwrap_or(path);
-        let segments: Vec<String> = path
+        let mut segments: Vec<String> = path
             .split('/')
             .filter(|_| !path.is_empty())
             .map(str::to_owned)
             .collect();
-        match resource_path(&segments) {
+        match resource_path(&mut segments) {
             Some(path) => Route::Resource(path),
             None => Route::Other(segments),
         }
     }
 }
 
-fn resource_path(segments: &[String]) -> Option<ResourcePath> {
+/// The path to a resource, made of the segments; where they are no such path they stay as
+/// they are.
+fn resource_path(segments: &mut [String]) -> Option<ResourcePath> {
     let (group, version, rest) = match segments {
-        [api, version, rest @ ..] if api == "api" => ("", version, rest),
-        [apis, group, version, rest @ ..] if apis == "apis" => (group.as_str(), version, rest),
+        [api, version, rest @ ..] if api == "api" => (String::new(), version, rest),
+        [apis, group, version, rest @ ..] if apis == "apis" && !rest.is_empty() => {
+            (take(group), version, rest)
+        }
         _ => return None,
     };
+    if rest.is_empty() {
+        return None;
+    }
     let mut path = ResourcePath {
-        group: group.to_owned(),
-        version: version.clone(),
+        group,
+        version: take(version),
         ..ResourcePath::default()
     };
     let rest = match rest {
@@ -117,29 +126,29 @@ fn resource_path(segments: &[String]) -> Option<ResourcePath> {
     let rest = match rest {
         [namespaces, name, rest @ ..] if namespaces == "namespaces" => match rest {
             [] => {
-                path.resource = "namespaces".to_owned();
+                path.resource = take(namespaces);
                 path.namespace = Some(name.clone());
-                path.name = Some(name.clone());
+                path.name = Some(take(name));
                 return Some(path);
             }
             [sub] if sub == "status" || sub == "finalize" => {
-                path.resource = "namespaces".to_owned();
+                path.resource = take(namespaces);
                 path.namespace = Some(name.clone());
-                path.name = Some(name.clone());
-                path.subresource = Some(sub.clone());
+                path.name = Some(take(name));
+                path.subresource = Some(take(sub));
                 return Some(path);
             }
             rest => {
-                path.namespace = Some(name.clone());
+                path.namespace = Some(take(name));
                 rest
             }
         },
         rest => rest,
     };
-    let mut rest = rest.iter();
-    path.resource = rest.next()?.clone();
-    path.name = rest.next().cloned();
-    path.subresource = rest.next().cloned();
+    let mut rest = rest.iter_mut().map(take);
+    path.resource = rest.next()?;
+    path.name = rest.next();
+    path.subresource = rest.next();
     // What comes after a proxy is the path on the other side.
     if rest.next().is_some() && path.subresource.as_deref() != Some("proxy") {
         // Too long for any resource, though it begins like one.
