@@ -324,7 +324,7 @@ const LIST: &str = "[]interface {}";
 const MAP: &str = "map[string]interface {}";
 
 /// What Go reads a value into.
-fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

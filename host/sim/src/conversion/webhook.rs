@@ -17,6 +17,7 @@ use crate::kinds::edit::{items, text};
 use crate::kinds::{validate_annotations, validate_labels};
 use crate::random::Random;
 use crate::rest::meta;
+use crate::strategic::go_type;
 
 /// How long an answer may take: the time of all webhooks of definitions, which cannot say
 /// another one.
@@ -318,19 +319,6 @@ fn check(field: &str, metadata: &Value) -> Result<(), String> {
         Ok(())
     } else {
         Err(errors.aggregate())
-    }
-}
-
-/// What Go calls the type that a value is read into.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

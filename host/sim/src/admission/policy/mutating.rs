@@ -165,24 +165,16 @@ fn invoke(
             object: Some(object),
             ..*request
         };
-        known_with(&request, equivalent, spec, param)
+        known_with(&request, equivalent, spec, param).map_err(|why| unconverted(&why))
     };
-    match conditions_hold(
-        request,
-        spec,
-        &known(object).map_err(|why| unconverted(&why))?,
-    ) {
+    match conditions_hold(request, spec, &known(object)?) {
         Ok(true) => {}
         Ok(false) => return Ok(Ok(())),
         Err(why) => return Ok(Err(why)),
     }
     let mut fault = Ok(());
     for mutation in items(spec, "mutations") {
-        let scope = scope(
-            Some(request),
-            spec,
-            &known(object).map_err(|why| unconverted(&why))?,
-        );
+        let scope = scope(Some(request), spec, &known(object)?);
         let made = |field: &str| {
             let expression = text_at(mutation, &format!("/{field}/expression"));
             let made = scope.json(expression);
