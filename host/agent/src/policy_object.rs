@@ -6,6 +6,7 @@
 //! for: that nothing is written without a person's word, for one.
 
 use crate::problem::Problem;
+use k8s_openapi::serde::Deserialize as _;
 use k8s_openapi::serde::de::DeserializeOwned;
 use reeve_api::{PluginSpec, PluginStatus, Reason};
 use reeve_cluster::Object;
@@ -51,7 +52,7 @@ impl PolicyObject {
 }
 
 fn spec_of(name: &str, spec: &Value) -> Result<PluginSpec, Problem> {
-    serde_json::from_value(spec.clone()).map_err(|whole: serde_json::Error| {
+    PluginSpec::deserialize(spec).map_err(|whole: serde_json::Error| {
         let of_field = |(field, value): (&String, &Value)| {
             let error = alone::<PluginSpec>(field, value).err()?;
             Some(format!("spec.{field}: {error}"))
@@ -76,7 +77,7 @@ fn spec_of(name: &str, spec: &Value) -> Result<PluginSpec, Problem> {
 /// What of a status can be read. It is the agent's own memory, so that one odd field
 /// must not cost the others.
 fn status_of(name: &str, status: Value) -> PluginStatus {
-    if let Ok(status) = serde_json::from_value(status.clone()) {
+    if let Ok(status) = PluginStatus::deserialize(&status) {
         return status;
     }
     let mut kept = status;

@@ -321,23 +321,26 @@ impl Cluster {
         // A question, in spite of its verb.
         let call = Call::new(http::Method::POST, path);
         let call = call.json(&body).unfenced();
-        let identity = identity.map_or_else(|| ITSELF.to_owned(), Identity::to_string);
+        let identity = || identity.map_or_else(|| ITSELF.to_owned(), Identity::to_string);
         match self.call(call).await {
             Ok(body) => match serde_json::from_slice::<Review>(&body) {
                 Ok(review) => Ok(review.status.allowed),
                 Err(error) => Err(ReviewError::Refused {
-                    identity,
+                    identity: identity(),
                     code: 200,
                     message: format!("not a review: {error}"),
                 }),
             },
-            Err(CallError::Transport(source)) => Err(ReviewError::Unreachable { identity, source }),
+            Err(CallError::Transport(source)) => Err(ReviewError::Unreachable {
+                identity: identity(),
+                source,
+            }),
             Err(CallError::Status(status)) if status.code == 403 => Err(ReviewError::Forbidden {
-                identity,
+                identity: identity(),
                 message: status.message,
             }),
             Err(CallError::Status(status)) => Err(ReviewError::Refused {
-                identity,
+                identity: identity(),
                 code: status.code,
                 message: status.message,
             }),

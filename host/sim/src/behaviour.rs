@@ -276,16 +276,19 @@ impl Resource {
         match &self.nature {
             Nature::Builtin(kind) => kind.prepare_status(object, old),
             Nature::Custom(_) => {
-                let managed = object["metadata"].get("managedFields").cloned();
-                let status = object.get("status").cloned();
-                *object = old.clone();
-                if let Some(fields) = object.as_object_mut() {
-                    replace(fields, "status", status);
-                    if let Some(metadata) =
-                        fields.get_mut("metadata").and_then(Value::as_object_mut)
-                    {
-                        replace(metadata, "managedFields", managed);
-                    }
+                let Some(fields) = object.as_object_mut() else {
+                    return;
+                };
+                let status = fields.remove("status");
+                let metadata = fields.get_mut("metadata").and_then(Value::as_object_mut);
+                let managed = metadata.and_then(|metadata| metadata.remove("managedFields"));
+                *fields = all_but(old, "status", |name, value| match name {
+                    "metadata" => all_but(value, "managedFields", |_, value| value.clone()).into(),
+                    _ => value.clone(),
+                });
+                replace(fields, "status", status);
+                if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+                    replace(metadata, "managedFields", managed);
                 }
             }
         }
@@ -360,6 +363,19 @@ fn copy(object: &mut Value, old: &Value, field: &str) {
     if let Some(fields) = object.as_object_mut() {
         replace(fields, field, old.get(field).cloned());
     }
+}
+
+/// The fields of an object as they are copied, without one of them.
+fn all_but(
+    object: &Value,
+    field: &str,
+    copied: impl Fn(&str, &Value) -> Value,
+) -> Map<String, Value> {
+    let fields = object.as_object().into_iter().flatten();
+    fields
+        .filter(|(name, _)| *name != field)
+        .map(|(name, value)| (name.clone(), copied(name, value)))
+        .collect()
 }
 
 fn replace(fields: &mut Map<String, Value>, field: &str, value: Option<Value>) {

@@ -62,6 +62,7 @@ where
     shared.controllers.ensure_running(shared);
     shared.actors.ensure_running(shared);
     let (parts, body) = request.into_parts();
+    let parts = Arc::new(parts);
     let answer = match answer(shared, &parts, route, body, caller).await {
         Ok(answer) => answer,
         Err(Failure::Refused(error)) => response::refusal(&error),
@@ -104,7 +105,7 @@ where
 
 async fn answer<B>(
     shared: &Arc<Shared>,
-    parts: &Parts,
+    parts: &Arc<Parts>,
     route: Route,
     body: B,
     caller: Caller,
@@ -236,7 +237,7 @@ async fn struck(
 
 async fn resource(
     shared: &Arc<Shared>,
-    parts: &Parts,
+    parts: &Arc<Parts>,
     asking: Asking,
     user: Arc<Identity>,
     body: Bytes,
@@ -260,8 +261,8 @@ async fn resource(
         let dry_run = query.get("dryRun").is_some();
         shared.counter.record(verb, &named, dry_run);
     }
-    let namespace = path.namespace.clone().unwrap_or_default();
-    let asked = asked(parts, &user, &query, Some(verb), &named, &namespace);
+    let namespace = path.namespace.as_deref().unwrap_or_default();
+    let asked = asked(parts, &user, &query, Some(verb), &named, namespace);
     let about = About {
         group: &path.group,
         resource: &path.resource,
@@ -273,7 +274,7 @@ async fn resource(
     }
     let watcher = (verb == Verb::Watch).then(|| Watcher {
         resource: named.clone(),
-        namespace: namespace.clone(),
+        namespace: namespace.to_owned(),
         user: user.name.clone(),
         agent: asked.agent.to_owned(),
     });
@@ -291,7 +292,7 @@ async fn resource(
         resource,
         path,
         query,
-        headers: parts.headers.clone(),
+        parts: parts.clone(),
         body,
         user,
         accepted,

@@ -25,7 +25,8 @@ pub(crate) mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
+use http::request::Parts;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -58,8 +59,8 @@ pub(crate) struct Call {
     pub(crate) path: ResourcePath,
     /// The parameters.
     pub(crate) query: Query,
-    /// The headers.
-    pub(crate) headers: HeaderMap,
+    /// What the request says besides its body.
+    pub(crate) parts: Arc<Parts>,
     /// The body.
     pub(crate) body: Bytes,
     /// The caller.
@@ -221,6 +222,7 @@ impl Call {
             return manager;
         }
         let agent = self
+            .parts
             .headers
             .get(http::header::USER_AGENT)
             .and_then(|v| v.to_str().ok());
@@ -248,7 +250,7 @@ impl Call {
     /// The object in the body.
     pub(crate) fn read(&self) -> Result<Decoded, ApiError> {
         let kind = &self.resource.kind;
-        let (document, repeated) = negotiate::document(&self.headers, &self.body, kind)?;
+        let (document, repeated) = negotiate::document(&self.parts.headers, &self.body, kind)?;
         let mut decoded = self.resource.read(document, &self.body)?;
         decoded.complaints.splice(0..0, repeated);
         Ok(decoded)
@@ -257,7 +259,8 @@ impl Call {
     /// The object in the body, of another built-in type than the resource's.
     /// Fields that the type does not have are refused or told of, as the caller asks.
     pub(crate) fn read_as(&self, typed: Typed<'_>) -> Result<Value, ApiError> {
-        let (document, repeated) = negotiate::document(&self.headers, &self.body, typed.kind)?;
+        let (document, repeated) =
+            negotiate::document(&self.parts.headers, &self.body, typed.kind)?;
         let mut decoded = typed.read(document)?;
         decoded.complaints.splice(0..0, repeated);
         self.complain(typed, &decoded.complaints)?;

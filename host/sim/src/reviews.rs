@@ -44,7 +44,7 @@ pub(crate) fn review(call: &Call) -> Result<Answer, ApiError> {
 fn whom(call: &Call) -> Option<Whom<'_>> {
     let is_plain = call.query.is_empty()
         && call.accepted.encoding == Encoding::Json
-        && negotiate::content_type(&call.headers) == "application/json";
+        && negotiate::content_type(&call.parts.headers) == "application/json";
     if !is_plain {
         return None;
     }

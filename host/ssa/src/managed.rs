@@ -12,7 +12,9 @@ use crate::encode;
 use crate::set::FieldSet;
 use crate::time;
 
-pub(crate) use self::entries::unmanaged;
+pub use self::entries::unmanaged;
+
+pub(crate) use self::entries::take_entries;
 pub use self::entries::{ManagedFieldsError, keep_times};
 
 /// How a manager came to own fields.

@@ -187,7 +187,6 @@ impl<'a> Scope<'a> {
         let own = compare(self.schema, live, new)?.less(self.reset);
         let mut by_version: BTreeMap<String, Comparison> = BTreeMap::new();
         let mut conflicts = BTreeMap::new();
-        let mut removed = BTreeMap::new();
         for (manager, owned) in &managers.0 {
             if Some(manager) == id {
                 continue;
@@ -216,23 +215,27 @@ impl<'a> Scope<'a> {
             };
             let [modified, added] = [&comparison.modified, &comparison.added]
                 .map(|changed| owned.set.intersection(changed));
-            let touched = modified.union(&added);
+            let touched = modified.joined(added);
             if !touched.is_empty() {
                 conflicts.insert(manager.clone(), touched);
-            }
-            if !comparison.removed.is_empty() {
-                removed.insert(manager.clone(), comparison.removed.clone());
             }
         }
         if !force && !conflicts.is_empty() {
             return Err(Failure::Conflict(Conflicts::from_sets(&conflicts)));
         }
-        for (manager, lost) in conflicts.into_iter().chain(removed) {
-            if let Some(owned) = managers.0.get_mut(&manager) {
-                owned.set = owned.set.difference(&lost);
+        managers.0.retain(|manager, owned| {
+            if let Some(lost) = conflicts.get(manager) {
+                owned.set.subtract(lost);
             }
-        }
-        managers.0.retain(|_, owned| !owned.set.is_empty());
+            let comparison = match owned.api_version == self.api_version {
+                true => Some(&own),
+                false => by_version.get(&owned.api_version),
+            };
+            if let Some(comparison) = comparison.filter(|_| Some(manager) != id) {
+                owned.set.subtract(&comparison.removed);
+            }
+            !owned.set.is_empty()
+        });
         Ok(own)
     }
 
@@ -248,7 +251,7 @@ impl<'a> Scope<'a> {
         // The manager's own entry is treated like any other: it loses what
         // changed and gets it back, so that its time changes only then.
         let comparison = self.take(live, new, managers, None, true)?;
-        let set = strip(comparison.modified.union(&comparison.added));
+        let set = strip(comparison.modified.joined(comparison.added));
         Ok((!set.is_empty()).then_some(set))
     }
 

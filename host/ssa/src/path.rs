@@ -87,6 +87,7 @@ impl PathElement {
         let mut out = String::new();
         match self {
             Self::Field(name) => {
+                out.reserve_exact("f:".len() + name.len());
                 out.push_str("f:");
                 out.push_str(name);
             }

@@ -156,7 +156,7 @@ mod tests {
             schema,
             versions: &[],
             live: Some(&live),
-            object: &object,
+            object,
             manager,
             subresource: "scale",
             now: "2026-01-01T00:00:09Z",

@@ -116,6 +116,38 @@ impl FieldSet {
         }
     }
 
+    /// As [`FieldSet::union`], of sets that nobody else needs.
+    pub(crate) fn joined(mut self, other: FieldSet) -> FieldSet {
+        self.members.extend(other.members);
+        for (element, theirs) in other.children {
+            match self.children.get_mut(&element) {
+                Some(ours) => *ours = std::mem::take(ours).joined(theirs),
+                None => drop(self.children.insert(element, theirs)),
+            }
+        }
+        self
+    }
+
+    /// As [`FieldSet::difference`], in place.
+    pub(crate) fn subtract(&mut self, other: &FieldSet) {
+        if !self.members.is_empty() {
+            for member in &other.members {
+                self.members.remove(member);
+            }
+        }
+        if self.children.is_empty() {
+            return;
+        }
+        for (element, theirs) in &other.children {
+            if let Some(ours) = self.children.get_mut(element) {
+                ours.subtract(theirs);
+                if ours.is_empty() {
+                    self.children.remove(element);
+                }
+            }
+        }
+    }
+
     /// Paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {

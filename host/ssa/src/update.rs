@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::managed::{ManagedFields, ManagerId, Owned, keep_times, unmanaged};
+use crate::managed::{ManagedFields, ManagerId, Owned, keep_times, take_entries, unmanaged};
 use crate::ownership::{Scope, Version};
 use crate::schema::Schema;
 use crate::set::FieldSet;
@@ -13,7 +13,7 @@ use crate::typed::{Duplicates, validate};
 /// A server calls this when the request is decoded, patched and defaulted, and
 /// before admission and before it fills in what it decides itself, so that
 /// those belong to nobody.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Update<'a> {
     /// The type of both objects.
     pub schema: &'a Schema,
@@ -25,7 +25,7 @@ pub struct Update<'a> {
     /// `managedFields` count: an empty list (for custom resources, a list of
     /// one empty entry) drops all entries, absence keeps those of `live`,
     /// anything else replaces them.
-    pub object: &'a Value,
+    pub object: Value,
     /// `fieldManager`, or what stands for it (the first part of the user
     /// agent).
     pub manager: &'a str,
@@ -42,39 +42,55 @@ pub struct Update<'a> {
 /// It never fails: an object that does not fit its type loses its managed
 /// fields, as in the server. Times stay as they are when nothing else changes.
 pub fn update(request: Update<'_>) -> Value {
-    let Update { schema, .. } = request;
-    let mut object = unmanaged(request.object);
-    let mut live = request.live.map_or_else(
+    let Update {
+        schema,
+        versions,
+        live: stored,
+        mut object,
+        manager,
+        subresource,
+        now,
+        reset,
+    } = request;
+    let entries = take_entries(&mut object);
+    let mut live = stored.map_or_else(
         || json!({ "apiVersion": object["apiVersion"], "kind": object["kind"] }),
         unmanaged,
     );
     let native = schema.is_native();
-    let mut managers = starting_point(request.live, request.object, request.subresource, native);
+    let mut managers = starting_point(stored, entries.as_ref(), subresource, native);
     schema.normalize(&mut live);
     schema.normalize(&mut object);
 
     // An object that exists without tracking stays so until the first apply.
     let untracked = managers.is_empty() && live.pointer("/metadata/uid").is_some();
-    if !untracked && !track(&request, &live, &object, &mut managers) {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let scope = Scope {
+        schema,
+        versions,
+        api_version,
+        reset,
+    };
+    let id = ManagerId::update(manager, api_version, subresource);
+    if !untracked && !track(&scope, id, now, [&live, &object], &mut managers) {
         return object;
     }
     managers.write_to(&mut object);
-    if let Some(live) = request.live {
-        keep_times(live, &mut object);
+    if let Some(stored) = stored {
+        keep_times(stored, &mut object);
     }
     object
 }
 
-/// Whether the objects could be compared.
-fn track(request: &Update<'_>, live: &Value, object: &Value, managers: &mut ManagedFields) -> bool {
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let scope = Scope {
-        schema: request.schema,
-        versions: request.versions,
-        api_version,
-        reset: request.reset,
-    };
-    let fits = |object| validate(request.schema, object, Duplicates::Allowed).is_ok();
+/// Whether the objects, that before and that after the write of a manager, could be compared.
+fn track(
+    scope: &Scope<'_>,
+    id: ManagerId,
+    now: &str,
+    [live, object]: [&Value; 2],
+    managers: &mut ManagedFields,
+) -> bool {
+    let fits = |object| validate(scope.schema, object, Duplicates::Allowed).is_ok();
     if !fits(live) || !fits(object) {
         return false;
     }
@@ -82,17 +98,16 @@ fn track(request: &Update<'_>, live: &Value, object: &Value, managers: &mut Mana
         return false;
     };
     if let Some(set) = touched {
-        let id = ManagerId::update(request.manager, api_version, request.subresource);
-        let set = match managers.0.get(&id) {
-            Some(before) => before.set.union(&set),
+        let set = match managers.0.remove(&id) {
+            Some(before) => before.set.joined(set),
             None => set,
         };
         managers.0.insert(
             id,
             Owned {
                 set,
-                api_version: api_version.to_owned(),
-                time: Some(request.now.to_owned()),
+                api_version: scope.api_version.to_owned(),
+                time: Some(now.to_owned()),
             },
         );
     }
@@ -104,7 +119,7 @@ fn track(request: &Update<'_>, live: &Value, object: &Value, managers: &mut Mana
 /// has none, cannot be read, or goes to a subresource.
 fn starting_point(
     live: Option<&Value>,
-    object: &Value,
+    entries: Option<&Value>,
     subresource: &str,
     native: bool,
 ) -> ManagedFields {
@@ -115,10 +130,10 @@ fn starting_point(
     if !subresource.is_empty() {
         return of_live();
     }
-    if is_reset(object.pointer("/metadata/managedFields"), native) {
+    if is_reset(entries, native) {
         return ManagedFields::default();
     }
-    match ManagedFields::of(object) {
+    match ManagedFields::parse(entries) {
         Ok(managers) if !managers.is_empty() => managers,
         _ => of_live(),
     }
@@ -149,7 +164,7 @@ mod tests {
             schema: builtin::schema("", "v1", kind).unwrap(),
             versions: &[],
             live,
-            object,
+            object: object.clone(),
             manager: "me",
             subresource,
             now: "2026-01-01T00:00:09Z",

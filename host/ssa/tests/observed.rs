@@ -164,11 +164,12 @@ impl Replay<'_> {
         let mut object = object.clone();
         self.set_defaults(&mut object);
         let schemas = self.versions();
+        let schema = self.schema(&object);
         update(Update {
-            schema: &self.schema(&object),
+            schema: &schema,
             versions: &versions(&schemas),
             live: self.live.as_ref(),
-            object: &object,
+            object,
             manager: &decode(manager),
             subresource,
             now: &now(outcome),

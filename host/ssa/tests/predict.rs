@@ -83,7 +83,7 @@ impl Kind {
             schema: &self.schema,
             versions: &[],
             live: Some(live),
-            object: &object,
+            object,
             manager,
             subresource: "",
             now: THEN,

@@ -172,7 +172,7 @@ fn updated(live: Option<&Value>, object: &Value, manager: &str) -> Value {
         schema: &schema(),
         versions: &[],
         live,
-        object,
+        object: object.clone(),
         manager,
         subresource: "",
         now: "2026-01-01T00:00:00Z",

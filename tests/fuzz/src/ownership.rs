@@ -157,18 +157,18 @@ fn updated(
         schema,
         versions: &[],
         live,
-        object,
+        object: object.clone(),
         manager: choices.pick(&["a", "b", "kubectl"]),
         subresource,
         now: NOW,
         reset: &reset,
     };
-    let mut written = update(request);
+    let mut written = update(request.clone());
     // The server gives it one at creation; without, an object is not tracked.
     written["metadata"]["uid"] = "1".into();
     let again = update(Update {
         live: Some(&written),
-        object: &written,
+        object: written.clone(),
         ..request
     });
     if !has_long_integer(&written) {

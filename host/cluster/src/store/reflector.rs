@@ -4,9 +4,9 @@ use super::objects::Objects;
 use super::shared::{Event, Shared};
 use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
-use super::wire::{Bookmark, Line, Lines, Page};
+use super::wire::{Bookmark, Line, Lines, Page, Told, told};
 use crate::jitter::Jitter;
-use crate::object::ObjectError;
+use crate::object::{Object, ObjectError};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::transport::{Call, CallError, REQUEST_TIMEOUT, TransportError};
@@ -244,12 +244,16 @@ impl Reflector {
 
     /// Takes in one line, and returns the version that it brings the watch to.
     fn take_in(&self, line: &[u8]) -> Result<Option<String>, Interruption> {
+        if let Some((told, json)) = told(line)
+            && let Ok(object) = self.spec.read(&self.resource, json)
+        {
+            return Ok(Some(self.tell(told, object)));
+        }
         let line: Line<'_> = serde_json::from_slice(line)?;
         let json = line.object.get();
-        let object = || self.spec.read(&self.resource, json).map(Arc::new);
-        let event = match &*line.kind {
-            "ADDED" | "MODIFIED" => Event::Put(object()?),
-            "DELETED" => Event::Gone(object()?),
+        let told = match &*line.kind {
+            "ADDED" | "MODIFIED" => Told::Put,
+            "DELETED" => Told::Gone,
             "BOOKMARK" => {
                 let bookmark: Bookmark = serde_json::from_str(json)?;
                 let version = bookmark.metadata.resource_version;
@@ -263,10 +267,20 @@ impl Reflector {
             // Servers may come to say things that we need not know.
             _ => return Ok(None),
         };
-        let (Event::Put(object) | Event::Gone(object)) = &event;
+        let object = self.spec.read(&self.resource, json)?;
+        Ok(Some(self.tell(told, object)))
+    }
+
+    /// Passes an object on, and returns the version that it brings the watch to.
+    fn tell(&self, told: Told, object: Object) -> String {
         let reached = object.resource_version().to_owned();
+        let object = Arc::new(object);
+        let event = match told {
+            Told::Put => Event::Put(object),
+            Told::Gone => Event::Gone(object),
+        };
         self.shared.event(&self.spec, self.id, event);
-        Ok(Some(reached))
+        reached
     }
 
     /// A call on what the spec selects.

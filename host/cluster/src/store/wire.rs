@@ -31,6 +31,30 @@ pub(super) struct Line<'a> {
     pub(super) object: &'a RawValue,
 }
 
+/// Takes a line apart that is written byte for byte as API servers write it, without reading
+/// past the object: what is returned as that is the object where it can be read as one, and
+/// nothing is known of it otherwise. Every other line is a [`Line`].
+pub(super) fn told(line: &[u8]) -> Option<(Told, &str)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let line = line.strip_prefix("{\"type\":\"")?.strip_suffix('}')?;
+    let (kind, object) = line.split_once("\",\"object\":")?;
+    let told = match kind {
+        "ADDED" | "MODIFIED" => Told::Put,
+        "DELETED" => Told::Gone,
+        _ => return None,
+    };
+    Some((told, object))
+}
+
+/// What happened to an object of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It is there, in this state.
+    Put,
+    /// It is gone, and this was its last state.
+    Gone,
+}
+
 /// A bookmark, of which only the version counts.
 #[derive(Deserialize)]
 pub(super) struct Bookmark {
@@ -68,10 +92,7 @@ impl Lines {
     /// The next whole line without its end, blank ones left out.
     pub(super) fn next_line(&mut self) -> Option<&[u8]> {
         loop {
-            let found = self.buffer[self.searched..]
-                .iter()
-                .position(|b| *b == b'\n');
-            let Some(length) = found else {
+            let Some(length) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
                 return None;
             };
@@ -106,6 +127,31 @@ mod tests {
                 ["{\"a\":1}", "{\"b\":\"long enough\"}", "{}"],
                 "{size}"
             );
+        }
+    }
+
+    #[test]
+    fn a_line_as_servers_write_it_is_taken_apart() {
+        let object = r#"{"x":"\",\"object\":"}"#;
+        for (kind, expected) in [
+            ("ADDED", Some(Told::Put)),
+            ("MODIFIED", Some(Told::Put)),
+            ("DELETED", Some(Told::Gone)),
+            ("BOOKMARK", None),
+            ("ERROR", None),
+        ] {
+            let line = format!(r#"{{"type":"{kind}","object":{object}}}"#);
+            let expected = expected.map(|told| (told, object));
+            assert_eq!(told(line.as_bytes()), expected, "{kind}");
+        }
+        for line in [
+            &br#"{"object":{},"type":"ADDED"}"#[..],
+            br#"{ "type":"ADDED","object":{}}"#,
+            b"{\"type\":\"ADDED\",\"object\":{}\r}x",
+            b"{\"type\":\"ADDED\",\"object\":\"\xff\"}",
+            b"",
+        ] {
+            assert_eq!(told(line), None, "{}", line.escape_ascii());
         }
     }
 

@@ -85,7 +85,10 @@ impl Graph {
                 }
             }
             // An owner that waits for its dependents may have one less.
-            dirty.insert(owner.clone());
+            let owner_node = self.nodes.get(&**owner);
+            if owner_node.is_some_and(|owner| owner.object.is_terminating()) {
+                dirty.insert(owner.clone());
+            }
         }
         if change.removed {
             dirty.extend(self.dependents(uid).cloned());

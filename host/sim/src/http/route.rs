@@ -1,7 +1,5 @@
 //! What a method and a path ask for.
 
-use std::mem::take;
-
 use http::Method;
 
 use super::query::{Query, decode};
@@ -84,38 +82,31 @@ impl Route {
         let path = decode(path, false);
         let path = path.trim_start_matches('/');
         let path = path.strip_suffix('/').unwrap_or(path);
-        let mut segments: Vec<String> = path
-            .split('/')
-            .filter(|_| !path.is_empty())
-            .map(str::to_owned)
-            .collect();
-        match resource_path(&mut segments) {
+        let segments: Vec<&str> = path.split('/').filter(|_| !path.is_empty()).collect();
+        match resource_path(&segments) {
             Some(path) => Route::Resource(path),
-            None => Route::Other(segments),
+            None => Route::Other(segments.into_iter().map(str::to_owned).collect()),
         }
     }
 }
 
-/// The path to a resource, made of the segments; where they are no such path they stay as
-/// they are.
-fn resource_path(segments: &mut [String]) -> Option<ResourcePath> {
+/// The path to a resource that the segments are.
+fn resource_path(segments: &[&str]) -> Option<ResourcePath> {
     let (group, version, rest) = match segments {
-        [api, version, rest @ ..] if api == "api" => (String::new(), version, rest),
-        [apis, group, version, rest @ ..] if apis == "apis" && !rest.is_empty() => {
-            (take(group), version, rest)
-        }
+        ["api", version, rest @ ..] => ("", version, rest),
+        ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, version, rest),
         _ => return None,
     };
     if rest.is_empty() {
         return None;
     }
     let mut path = ResourcePath {
-        group,
-        version: take(version),
+        group: group.to_owned(),
+        version: (*version).to_owned(),
         ..ResourcePath::default()
     };
     let rest = match rest {
-        [watch, rest @ ..] if watch == "watch" && !rest.is_empty() => {
+        ["watch", rest @ ..] if !rest.is_empty() => {
             path.watch = true;
             rest
         }
@@ -124,28 +115,21 @@ fn resource_path(segments: &mut [String]) -> Option<ResourcePath> {
     // A path under a namespace is one to the Namespace itself when what follows
     // is nothing or a subresource of it.
     let rest = match rest {
-        [namespaces, name, rest @ ..] if namespaces == "namespaces" => match rest {
-            [] => {
-                path.resource = take(namespaces);
-                path.namespace = Some(name.clone());
-                path.name = Some(take(name));
-                return Some(path);
+        [namespaces @ "namespaces", name, rest @ ..] => {
+            path.namespace = Some((*name).to_owned());
+            match rest {
+                [] | ["status" | "finalize"] => {
+                    path.resource = (*namespaces).to_owned();
+                    path.name = Some((*name).to_owned());
+                    path.subresource = rest.first().map(|sub| (*sub).to_owned());
+                    return Some(path);
+                }
+                rest => rest,
             }
-            [sub] if sub == "status" || sub == "finalize" => {
-                path.resource = take(namespaces);
-                path.namespace = Some(name.clone());
-                path.name = Some(take(name));
-                path.subresource = Some(take(sub));
-                return Some(path);
-            }
-            rest => {
-                path.namespace = Some(take(name));
-                rest
-            }
-        },
+        }
         rest => rest,
     };
-    let mut rest = rest.iter_mut().map(take);
+    let mut rest = rest.iter().map(|segment| (*segment).to_owned());
     path.resource = rest.next()?;
     path.name = rest.next();
     path.subresource = rest.next();

@@ -1,5 +1,6 @@
 //! Quantities inside objects: found by path, stored in canonical form.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 
 use serde_json::{Value, json};
@@ -98,9 +99,9 @@ fn visit<E>(
 
 fn canonical(value: &Value, listed: bool) -> Result<String, DecodeError> {
     let text = match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::Null => "0".to_owned(),
+        Value::String(text) => Cow::Borrowed(text.trim()),
+        Value::Number(number) => Cow::Owned(number.to_string()),
+        Value::Null => Cow::Borrowed("0"),
         _ => return Err(QuantityError::Format.into()),
     };
     let quantity = Quantity::parse(&text)?;

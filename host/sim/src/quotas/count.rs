@@ -44,8 +44,10 @@ pub(crate) fn concerns(table: &str, change: &Change, now: SystemTime) -> bool {
 
 /// Whether a quota was written since it was counted.
 pub(super) fn is_behind(quota: &Value) -> bool {
-    let status = Status::of(quota);
-    hard(quota) != status.hard || quota.pointer("/status/used").is_none()
+    let [spec, status] = ["/spec/hard", "/status/hard"].map(|hard| quota.pointer(hard));
+    // Most often each amount is written as it is in the other.
+    let is_counted = spec == status || hard(quota) == Status::of(quota).hard;
+    !is_counted || quota.pointer("/status/used").is_none()
 }
 
 /// Writes down what is used of the quotas of a namespace.
@@ -86,11 +88,17 @@ pub(super) fn bring_up_to_date(
 fn refresh(shared: &Arc<Shared>, resource: &Resource, quota: &Object) -> Result<(), ApiError> {
     // Most often nothing has changed, and the way of a write is long.
     let read = quota.fields(&["metadata", "spec", "status"]);
-    if counted(shared, &read).is_none() {
+    let mut due = counted(shared, &read);
+    if due.is_none() {
         return Ok(());
     }
+    let is_same = |live: &Value| {
+        let parts = ["spec", "status"];
+        parts.iter().all(|part| live.get(part) == read.get(part))
+    };
     write_status(shared, resource, MANAGER, quota.key(), |live| {
-        Ok(counted(shared, live))
+        let counted_now = || counted(shared, live);
+        Ok(due.take().filter(|_| is_same(live)).or_else(counted_now))
     })
 }
 

@@ -26,7 +26,7 @@ const SOON: u32 = 10;
 
 /// Evicts the pod that the path names.
 pub(super) fn evict(call: &Call) -> Result<Answer, ApiError> {
-    let mut eviction = negotiate::parse_body(&call.headers, &call.body, EVICTION.kind)?;
+    let mut eviction = negotiate::parse_body(&call.parts.headers, &call.body, EVICTION.kind)?;
     call.change_sent(Operation::Create, EVICTION, &mut eviction, None)?;
     if text_at(&eviction, "/metadata/name") != call.name() {
         return Err(ApiError::bad_request(

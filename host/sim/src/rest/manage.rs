@@ -14,7 +14,7 @@ use crate::status::ApiError;
 pub(super) fn update(
     writer: &Writer<'_>,
     live: Option<&Value>,
-    object: &Value,
+    object: Value,
 ) -> Result<Value, ApiError> {
     let resource = writer.resource;
     let siblings = writer.server.registry.siblings(resource);

@@ -283,8 +283,8 @@ fn options_of(query: &Query) -> Result<Value, ApiError> {
 
 /// The options in the body, which may say that they are of any version.
 fn options_in(call: &Call) -> Result<Value, ApiError> {
-    let body =
-        negotiate::parse_body(&call.headers, &call.body, "DeleteOptions").map_err(|error| {
+    let body = negotiate::parse_body(&call.parts.headers, &call.body, "DeleteOptions").map_err(
+        |error| {
             let text = error.to_string();
             let bare = text
                 .strip_prefix(
@@ -293,7 +293,8 @@ fn options_in(call: &Call) -> Result<Value, ApiError> {
                 .and_then(|rest| rest.rsplit_once(" ("))
                 .map(|(why, _)| why.to_owned());
             bare.map_or(error, ApiError::bad_request)
-        })?;
+        },
+    )?;
     let text = |field: &str| body[field].as_str().unwrap_or_default();
     let kind = text("kind");
     if !matches!(kind, "" | "DeleteOptions") {

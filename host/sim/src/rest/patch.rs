@@ -78,7 +78,7 @@ fn language(call: &Call) -> Result<Language, ApiError> {
     const CUSTOM: &str =
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
     let custom = call.resource.is_custom();
-    match negotiate::content_type(&call.headers) {
+    match negotiate::content_type(&call.parts.headers) {
         "application/json-patch+json" => Ok(Language::Json),
         "application/merge-patch+json" => Ok(Language::Merge),
         "application/strategic-merge-patch+json" if !custom => Ok(Language::Strategic),

@@ -316,7 +316,7 @@ fn owned(call: &Call, before: &Value, mut scale: Value) -> Value {
         schema: SCALE.schema(),
         versions: &[],
         live: Some(before),
-        object: &scale,
+        object: scale,
         manager: call.manager(),
         subresource: SUBRESOURCE,
         now: &call.server.clock.timestamp(),

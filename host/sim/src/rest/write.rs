@@ -154,14 +154,14 @@ impl<'a> Writer<'a> {
     }
 
     /// Changes the live object in place, again where another write came in between. One
-    /// that is gone needs no change.
+    /// that is gone needs no change. Who owns its fields is nothing to change, and not there.
     pub(crate) fn amend(
         &self,
         key: &str,
         mut change: impl FnMut(&mut Value) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let written = self.update(key, |live| {
-            let mut object = live.clone();
+            let mut object = reeve_ssa::managed::unmanaged(live);
             meta::of_mut(&mut object).remove("resourceVersion");
             change(&mut object)?;
             Ok(Proposal {
@@ -209,7 +209,7 @@ impl<'a> Writer<'a> {
         self.check_namespace(namespace, meta::text(&object, "name"))?;
         self.drop_owners_named_twice(&mut object, !self.patches);
         if !owned {
-            object = manage::update(self, None, &object)?;
+            object = manage::update(self, None, object)?;
         }
         self.drop_owners_named_twice(&mut object, self.patches);
         resource.settle(&mut object)?;
@@ -436,7 +436,7 @@ impl<'a> Writer<'a> {
         if !owned {
             // Null is another value than an empty text to who owns it.
             replace_at(&mut after, &blank, "", NULL);
-            after = manage::update(self, Some(before), &after)?;
+            after = manage::update(self, Some(before), after)?;
             replace_at(&mut after, &blank, NULL, "");
         }
         self.drop_owners_named_twice(&mut after, self.patches);

@@ -113,8 +113,8 @@ impl ManagedFields {
     }
 }
 
-/// The object without its `managedFields`, which are not copied first to be dropped.
-pub(crate) fn unmanaged(object: &Value) -> Value {
+/// A copy of the object without its `managedFields`, which are not copied first to be dropped.
+pub fn unmanaged(object: &Value) -> Value {
     let Value::Object(fields) = object else {
         return object.clone();
     };
@@ -127,6 +127,12 @@ pub(crate) fn unmanaged(object: &Value) -> Value {
         _ => (name.clone(), value.clone()),
     };
     Value::Object(fields.iter().map(copy).collect())
+}
+
+/// Takes the `managedFields` out of an object, if it has any.
+pub(crate) fn take_entries(object: &mut Value) -> Option<Value> {
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
+    metadata.remove(MANAGED)
 }
 
 /// Puts the old times back where nothing but times has changed, so that a

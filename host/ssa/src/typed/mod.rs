@@ -80,7 +80,7 @@ fn join(set: &mut FieldSet, step: impl FnOnce() -> PathElement, is_member: bool,
 }
 
 /// The type that applies to a value.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Form<'s> {
     Scalar(Scalar),
     List(&'s List),
@@ -105,17 +105,20 @@ impl<'s> Form<'s> {
 
     /// The forms under which two values are to be walked, the last one being
     /// that of the right-hand side.
-    fn of_both(atom: &'s Atom, left: Option<&Value>, right: Option<&Value>) -> Vec<Self> {
-        let mut forms: Vec<Self> = match (left, right) {
-            (_, None) => Form::of(atom, left).into_iter().collect(),
-            (None, _) => Form::of(atom, right).into_iter().collect(),
-            _ => [left, right]
-                .into_iter()
-                .filter_map(|side| Form::of(atom, side))
-                .collect(),
+    fn of_both(
+        atom: &'s Atom,
+        left: Option<&Value>,
+        right: Option<&Value>,
+    ) -> impl Iterator<Item = Self> {
+        let (first, second) = match (left, right) {
+            (_, None) => (Form::of(atom, left), None),
+            (None, _) => (Form::of(atom, right), None),
+            _ => (Form::of(atom, left), Form::of(atom, right)),
         };
-        forms.dedup();
-        forms
+        // A type has one form of a sort.
+        let sort = |form: &Self| std::mem::discriminant(form);
+        let same = first.as_ref().map(sort) == second.as_ref().map(sort);
+        first.into_iter().chain(second.filter(|_| !same))
     }
 }
 

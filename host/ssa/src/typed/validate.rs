@@ -89,18 +89,25 @@ impl std::error::Error for TypeErrors {}
 /// Checks an object against its type: declared fields only, scalars of the
 /// right kind, list items that can be named.
 pub fn validate(schema: &Schema, object: &Value, duplicates: Duplicates) -> Result<(), TypeErrors> {
-    let mut walk = Walk {
-        schema,
-        duplicates,
-        errors: TypeErrors::default(),
+    let walk = |ordered| {
+        let mut walk = Walk {
+            schema,
+            duplicates,
+            ordered,
+            errors: TypeErrors::default(),
+        };
+        walk.value(At::Root, schema.root, object);
+        walk.errors.or(())
     };
-    walk.value(At::Root, schema.root, object);
-    walk.errors.or(())
+    // What fits does so in any order.
+    walk(false).or_else(|_| walk(true))
 }
 
 struct Walk<'s> {
     schema: &'s Schema,
     duplicates: Duplicates,
+    /// Whether the fields of a map are looked at in the order of their names.
+    ordered: bool,
     errors: TypeErrors,
 }
 
@@ -127,18 +134,27 @@ impl Walk<'_> {
                 return self.errors.push(at, message);
             }
         };
-        for (name, item) in sorted(entries) {
-            let here = At::Field(&at, name);
-            match map.type_of(name) {
-                Some(ty) => self.value(here, ty, item),
-                None => {
-                    self.errors
-                        .push(here, "field not declared in schema".to_owned());
-                    // The server looks no further in this map.
-                    return;
-                }
-            }
+        // The server looks no further in a map with a field that may not be there.
+        if self.ordered {
+            let mut entries = sorted(entries).into_iter();
+            entries.all(|(name, item)| self.field(at, map, name, item));
+        } else {
+            entries
+                .iter()
+                .all(|(name, item)| self.field(at, map, name, item));
         }
+    }
+
+    /// Whether there may be such a field.
+    fn field(&mut self, at: At<'_>, map: &Map, name: &str, item: &Value) -> bool {
+        let here = At::Field(&at, name);
+        let Some(ty) = map.type_of(name) else {
+            let message = "field not declared in schema".to_owned();
+            self.errors.push(here, message);
+            return false;
+        };
+        self.value(here, ty, item);
+        true
     }
 
     fn list(&mut self, at: At<'_>, list: &List, value: &Value) {

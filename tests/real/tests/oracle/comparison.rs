@@ -145,7 +145,7 @@ fn answer(kind: &Kind, request: &Value, theirs: &Value) -> Value {
             schema: &own.schema,
             versions: &versions,
             live,
-            object,
+            object: object.clone(),
             manager: text("manager"),
             subresource: text("subresource"),
             now: &now,
