@@ -4,11 +4,11 @@ use crate::cluster::Cluster;
 use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::transport::{Call, CallError, TransportError};
+use foldhash::HashMap;
 use parking_lot::Mutex;
 use reeve_core::GroupVersionKind;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 

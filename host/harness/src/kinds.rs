@@ -3,6 +3,7 @@
 use crate::reference::Reference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// How one kind is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,9 +15,10 @@ pub(crate) struct Kind {
     pub(crate) namespaced: bool,
 }
 
-/// The kinds of a cluster, the ones that are meant first among those of one name.
+/// The kinds of a cluster, the ones that are meant first among those of one name. Copies
+/// share them until a kind is added to one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kinds(Vec<Kind>);
+pub(crate) struct Kinds(Arc<Vec<Kind>>);
 
 /// A kind that is not there.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +76,7 @@ impl Kinds {
         };
         // A name with a slash is a subresource.
         let served = list.resources.iter().filter(|r| !r.name.contains('/'));
-        self.0.extend(served.map(|resource| Kind {
+        Arc::make_mut(&mut self.0).extend(served.map(|resource| Kind {
             group: group.to_owned(),
             version: version.to_owned(),
             kind: resource.kind.clone(),
@@ -110,7 +112,7 @@ impl Kinds {
                 namespaced: text("/spec/scope") == Some("Namespaced"),
             };
             if !self.0.contains(&new) {
-                self.0.push(new);
+                Arc::make_mut(&mut self.0).push(new);
             }
         }
     }
@@ -153,13 +155,13 @@ mod tests {
     use serde_json::json;
 
     fn kinds() -> Kinds {
-        let mut kinds = Kinds(vec![Kind {
+        let mut kinds = Kinds(Arc::new(vec![Kind {
             group: String::new(),
             version: "v1".into(),
             kind: "ConfigMap".into(),
             plural: "configmaps".into(),
             namespaced: true,
-        }]);
+        }]));
         kinds.define(&json!({
             "kind": "CustomResourceDefinition",
             "spec": {

@@ -582,10 +582,7 @@ impl World {
 
     /// Writes that were sent by anybody but the tester.
     pub(crate) fn writes(&self) -> u64 {
-        self.server
-            .requests()
-            .writes()
-            .saturating_sub(self.tester.writes())
+        self.server.writes().saturating_sub(self.tester.writes())
     }
 
     /// Waits until nothing happens any more.

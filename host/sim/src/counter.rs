@@ -80,6 +80,15 @@ impl Counter {
         }
     }
 
+    /// As [`Requests::writes`].
+    pub(crate) fn writes(&self) -> u64 {
+        let counts = self.0.lock();
+        let stored = counts.iter().filter(|(resource, _)| !is_review(resource));
+        let sorts = stored.flat_map(|(_, counts)| counts);
+        let writes = sorts.filter(|((verb, dry_run), _)| verb.is_write() && !dry_run);
+        writes.map(|(_, count)| count).sum()
+    }
+
     pub(crate) fn snapshot(&self) -> Requests {
         let counts = self.0.lock();
         let all = counts.iter().flat_map(|(resource, counts)| {

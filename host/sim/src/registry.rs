@@ -5,9 +5,10 @@ pub(crate) mod custom;
 pub(crate) mod definition;
 pub(crate) mod replicas;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use foldhash::{HashMap, HashMapExt as _};
 use serde_json::Value;
 use tokio::sync::watch;
 

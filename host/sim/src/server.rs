@@ -256,6 +256,12 @@ impl Server {
         self.shared.counter.snapshot()
     }
 
+    /// How many requests so far would have changed a stored object, as
+    /// [`Requests::writes`] counts them.
+    pub fn writes(&self) -> u64 {
+        self.shared.counter.writes()
+    }
+
     /// Starts counting requests from zero.
     pub fn reset_requests(&self) {
         self.shared.counter.reset();

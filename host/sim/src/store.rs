@@ -12,9 +12,9 @@ mod object;
 mod restore;
 mod table;
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use foldhash::{HashMap, HashMapExt as _};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;

@@ -145,8 +145,12 @@ impl Rules {
     }
 
     /// Without what another rule grants already.
-    fn minimal(self) -> BTreeSet<Rule> {
+    fn minimal(mut self) -> BTreeSet<Rule> {
         let covered = |rule: &Rule| {
+            // Nothing is wider, and most are such.
+            if rule.namespace.is_none() && rule.name.is_none() {
+                return false;
+            }
             let everywhere = Rule {
                 namespace: None,
                 name: None,
@@ -164,11 +168,16 @@ impl Rules {
                 .iter()
                 .any(|wider| wider != rule && self.0.contains(wider))
         };
-        self.0
+        let narrow: Vec<Rule> = self
+            .0
             .iter()
-            .filter(|rule| !covered(rule))
+            .filter(|rule| covered(rule))
             .cloned()
-            .collect()
+            .collect();
+        for rule in &narrow {
+            self.0.remove(rule);
+        }
+        self.0
     }
 }
 

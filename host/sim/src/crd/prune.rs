@@ -1,5 +1,7 @@
 //! Pruning: what a schema does not name is removed.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::structural::{Additional, Schema};
@@ -11,35 +13,41 @@ impl Schema {
     /// the paths that were removed, in the order of the real server.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut removed = Vec::new();
-        self.prune_at(object, "", true, &mut removed);
-        self.prune_metadata_at(object, "", &mut removed);
+        self.prune_at(object, Place::Root, true, &mut removed);
+        self.prune_metadata_at(object, Place::Root, &mut removed);
         removed
     }
 
     /// As [`Schema::prune`], for a value that is no object of its own.
     pub(super) fn prune_value(&self, value: &mut Value) {
-        self.prune_at(value, "", false, &mut Vec::new());
-        self.prune_metadata_at(value, "", &mut Vec::new());
+        self.prune_at(value, Place::Root, false, &mut Vec::new());
+        self.prune_metadata_at(value, Place::Root, &mut Vec::new());
     }
 
-    fn prune_at(&self, value: &mut Value, path: &str, resource: bool, removed: &mut Vec<String>) {
+    fn prune_at(
+        &self,
+        value: &mut Value,
+        place: Place<'_>,
+        resource: bool,
+        removed: &mut Vec<String>,
+    ) {
         match value {
             Value::Object(fields) => {
                 let resource = resource || self.embedded;
                 let keeps_all = self.preserve_unknown || matches!(self.additional, Additional::Any);
                 fields.retain(|name, value| {
-                    let at = join(path, name);
+                    let at = Place::Field(&place, name);
                     if resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                         return true;
                     }
                     match self.field(name) {
                         Some(schema) => {
-                            schema.prune_at(value, &at, false, removed);
+                            schema.prune_at(value, at, false, removed);
                             true
                         }
                         None if keeps_all => true,
                         None => {
-                            removed.push(at);
+                            removed.push(at.to_string());
                             false
                         }
                     }
@@ -48,7 +56,7 @@ impl Schema {
             Value::Array(list) => {
                 if let Some(schema) = &self.items {
                     for (index, item) in list.iter_mut().enumerate() {
-                        schema.prune_at(item, &format!("{path}[{index}]"), false, removed);
+                        schema.prune_at(item, Place::Item(&place, index), false, removed);
                     }
                 }
             }
@@ -58,22 +66,22 @@ impl Schema {
 
     /// Removes from the metadata of resources inside an object what metadata cannot
     /// hold. That is told after everything else.
-    fn prune_metadata_at(&self, value: &mut Value, path: &str, removed: &mut Vec<String>) {
+    fn prune_metadata_at(&self, value: &mut Value, place: Place<'_>, removed: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let at = join(path, name);
+                    let at = Place::Field(&place, name);
                     if self.embedded && name == "metadata" {
-                        removed.extend(decode::prune_metadata(value, &at));
+                        removed.extend(decode::prune_metadata(value, &at.to_string()));
                     } else if let Some(schema) = self.field(name) {
-                        schema.prune_metadata_at(value, &at, removed);
+                        schema.prune_metadata_at(value, at, removed);
                     }
                 }
             }
             Value::Array(list) => {
                 if let Some(schema) = &self.items {
                     for (index, item) in list.iter_mut().enumerate() {
-                        schema.prune_metadata_at(item, &format!("{path}[{index}]"), removed);
+                        schema.prune_metadata_at(item, Place::Item(&place, index), removed);
                     }
                 }
             }
@@ -82,11 +90,24 @@ impl Schema {
     }
 }
 
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
+/// Where a walk is. It is written out as a path only where something is removed.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    /// A field of what is there.
+    Field(&'a Place<'a>, &'a str),
+    /// An item of the list that is there.
+    Item(&'a Place<'a>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Root => Ok(()),
+            Place::Field(Place::Root, name) => f.write_str(name),
+            Place::Field(holder, name) => write!(f, "{holder}.{name}"),
+            Place::Item(list, index) => write!(f, "{list}[{index}]"),
+        }
     }
 }
 
