@@ -132,6 +132,7 @@ mod tests {
         }
         let requests = counter.snapshot();
         assert_eq!(requests.writes(), 2);
+        assert_eq!(counter.writes(), 2);
         assert_eq!(requests.total(), 6);
         assert_eq!(requests.count(Verb::Get, "configmaps"), 2);
         counter.reset();

@@ -386,6 +386,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_in_place_comes_to_the_same() {
+        const PATHS: [&str; 6] = ["a", "a.b", "a.b.c", "a.c", "b", "b.c"];
+        let some = |bits: usize| -> FieldSet {
+            let chosen = (0..PATHS.len()).filter(|at| bits >> at & 1 == 1);
+            chosen
+                .map(|at| Path::fields(PATHS[at].split('.')))
+                .collect()
+        };
+        for (left, right) in (0..64).flat_map(|left| (0..64).map(move |right| (left, right))) {
+            let (left, right) = (some(left), some(right));
+            assert_eq!(left.clone().joined(right.clone()), left.union(&right));
+            let mut rest = left.clone();
+            rest.subtract(&right);
+            assert_eq!(rest, left.difference(&right));
+        }
+    }
+
+    #[test]
+    fn of_equal_elements_the_first_stays() {
+        let of = |number: serde_json::Value| -> FieldSet {
+            let below = Path::fields(["f"]);
+            let item = Path(vec![PathElement::Value(number.clone())]);
+            let inner = Path([item.0.clone(), below.0].concat());
+            [item, inner].into_iter().collect()
+        };
+        let (whole, float) = (of(1.into()), of(1.0.into()));
+        let shown = |set: &FieldSet| set.to_fields_v1_json();
+        let joined = whole.clone().joined(float.clone());
+        assert_eq!(shown(&joined), shown(&whole.union(&float)));
+        assert_eq!(shown(&joined), shown(&whole));
+    }
+
+    #[test]
     fn leaves_drop_parents() {
         assert_eq!(set(&["a", "a.b", "c"]).leaves(), set(&["a.b", "c"]));
     }

@@ -109,6 +109,9 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Object;
+    use crate::resource::Resource;
+    use reeve_core::GroupVersionKind;
 
     #[test]
     fn lines_survive_any_cut() {
@@ -147,11 +150,36 @@ mod tests {
         for line in [
             &br#"{"object":{},"type":"ADDED"}"#[..],
             br#"{ "type":"ADDED","object":{}}"#,
-            b"{\"type\":\"ADDED\",\"object\":{}\r}x",
+            b"{\"type\":\"ADDED\",\"object\":{}}\r",
             b"{\"type\":\"ADDED\",\"object\":\"\xff\"}",
             b"",
         ] {
             assert_eq!(told(line), None, "{}", line.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn what_is_more_than_an_object_is_read_as_none() {
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        let object = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+        for (more, is_object) in [
+            ("", true),
+            (r#","type":"ERROR""#, false),
+            (r#","more":1"#, false),
+            ("}", false),
+        ] {
+            let line = format!(r#"{{"type":"ADDED","object":{object}{more}}}"#);
+            let (_, cut) = told(line.as_bytes()).unwrap();
+            let read = Object::parse(&resource, cut.as_bytes());
+            assert_eq!(read.is_ok(), is_object, "{line}");
+            // Then the whole line is read.
+            let line = serde_json::from_str::<Line<'_>>(&line);
+            let is_line = more.is_empty() || more.contains("more");
+            assert_eq!(line.is_ok_and(|line| line.object.get() == object), is_line);
         }
     }
 

@@ -84,10 +84,13 @@ impl Graph {
                     self.dependents.remove(owner);
                 }
             }
-            // An owner that waits for its dependents may have one less.
-            let owner_node = self.nodes.get(&**owner);
-            if owner_node.is_some_and(|owner| owner.object.is_terminating()) {
-                dirty.insert(owner.clone());
+            // An owner that waits for its dependents may have one less, and of one that is owned
+            // it may not have been known what becomes of it. Others need nothing.
+            let owner = self.nodes.get(&**owner).map(|node| &node.object);
+            if let Some(owner) = owner
+                && (owner.is_terminating() || !owner.owners().is_empty())
+            {
+                dirty.insert(owner.uid().into());
             }
         }
         if change.removed {

@@ -80,7 +80,9 @@ fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
     };
     for name in headers.keys() {
         if let Some(key) = name.as_str().strip_prefix(EXTRA) {
-            wanted.extra.insert(decode(key, false), all(name.as_str()));
+            wanted
+                .extra
+                .insert(decode(key, false).into_owned(), all(name.as_str()));
         }
     }
     if wanted == Identity::default() {

@@ -1,59 +1,79 @@
 //! Query parameters, and the options that requests are made with.
 
+use std::borrow::Cow;
+
 use crate::field::{Errors, FieldError, Path};
 use crate::status::{About, ApiError};
 
 /// The decoded parameters of one request, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct Query {
+    /// Keys and values, one behind the other.
+    text: String,
+    /// Where each key and each value in it ends.
+    ends: Vec<(usize, usize)>,
+}
 
 impl Query {
     /// Parses the part after the question mark. Nothing is refused: a broken
     /// escape stands for itself.
     pub(crate) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        Query(
-            pairs
-                .map(|pair| {
-                    let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-                    (decode(key, true), decode(value, true))
-                })
-                .collect(),
-        )
+        let mut query = Query {
+            text: String::with_capacity(text.len()),
+            ends: Vec::new(),
+        };
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            query.text.push_str(&decode(key, true));
+            let middle = query.text.len();
+            query.text.push_str(&decode(value, true));
+            query.ends.push((middle, query.text.len()));
+        }
+        query
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut start = 0;
+        self.ends.iter().map(move |(middle, end)| {
+            let part = |from, to| self.text.get(from..to).unwrap_or_default();
+            let pair = (part(start, *middle), part(*middle, *end));
+            start = *end;
+            pair
+        })
     }
 
     /// The first value of `key`; an empty one counts as absent.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        let pair = self.0.iter().find(|(k, _)| k == key)?;
-        (!pair.1.is_empty()).then_some(pair.1.as_str())
+        let (_, value) = self.pairs().find(|(k, _)| *k == key)?;
+        (!value.is_empty()).then_some(value)
     }
 
     /// Whether nothing is given.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ends.is_empty()
     }
 
     /// Whether `key` is given at all, with or without a value.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.0.iter().any(|(k, _)| k == key)
+        self.pairs().any(|(k, _)| k == key)
     }
 
     /// All values of `key`.
     pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        let pairs = self.0.iter().filter(move |(k, _)| k == key);
-        pairs.map(|(_, value)| value.as_str())
+        let pairs = self.pairs().filter(move |(k, _)| *k == key);
+        pairs.map(|(_, value)| value)
     }
 
     /// Whether `key` is given and means yes. As in the real server, only `0` and
     /// `false` mean no.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        let pair = self.0.iter().find(|(k, _)| k == key);
-        pair.is_some_and(|(_, value)| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false"))
+        let pair = self.pairs().find(|(k, _)| *k == key);
+        pair.is_some_and(|(_, value)| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     /// The number of `key`, which an empty text is not.
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
-        let Some((_, text)) = self.0.iter().find(|(k, _)| k == key) else {
+        let Some((_, text)) = self.pairs().find(|(k, _)| *k == key) else {
             return Ok(None);
         };
         text.parse().map(Some).map_err(|_| {
@@ -138,10 +158,10 @@ pub(crate) fn invalid_options(kind: &str, errors: &Errors) -> ApiError {
 }
 
 /// Percent-decodes `text`, with `+` for a space where `plus` says so.
-pub(crate) fn decode(text: &str, plus: bool) -> String {
+pub(crate) fn decode(text: &str, plus: bool) -> Cow<'_, str> {
     let escapes = text.contains('%') || (plus && text.contains('+'));
     if !escapes {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -159,7 +179,7 @@ pub(crate) fn decode(text: &str, plus: bool) -> String {
             other => bytes.push(other),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn escaped(tail: &[u8]) -> Option<u8> {

@@ -374,7 +374,7 @@ async fn dependents_go_after_an_owner_whose_kind_goes_too() {
             }],
         },
     });
-    assert_eq!(http.post(DEFINITIONS, definition).await.0, 201);
+    assert_eq!(http.post(DEFINITIONS, definition.clone()).await.0, 201);
     let widget =
         json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
     let (_, widget) = http.post(WIDGETS, widget).await;
@@ -395,9 +395,23 @@ async fn dependents_go_after_an_owner_whose_kind_goes_too() {
 
     // One that was never seen cannot be looked up.
     let unknown = owned("unknown", &json!("other"));
-    assert_eq!(http.post(CONFIG_MAPS, unknown).await.0, 201);
+    let (_, unknown) = http.post(CONFIG_MAPS, unknown).await;
+    let mut below = config_map("below", json!({}));
+    below["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "unknown", "uid": unknown["metadata"]["uid"],
+    }]);
+    assert_eq!(http.post(CONFIG_MAPS, below.clone()).await.0, 201);
     settle().await;
-    assert_eq!(names(&http).await, ["unknown"]);
+    assert_eq!(names(&http).await, ["below", "unknown"]);
+
+    // Once it can be, a change of what it owns itself has it looked up.
+    assert_eq!(http.post(DEFINITIONS, definition).await.0, 201);
+    settle().await;
+    below["data"] = json!({"a": "b"});
+    let path = format!("{CONFIG_MAPS}/below");
+    assert_eq!(http.apply(&path, "m", below).await.0, 200);
+    settle().await;
+    assert_eq!(names(&http).await, [""; 0]);
 }
 
 #[tokio::test]
