@@ -201,7 +201,13 @@ fn ask(cluster: &Cluster, collection: &str, kind: &str, object: &Value, is_sure:
     object["metadata"] = json!({"name": "z"});
     let tried = || post(cluster, &format!("{collection}?dryRun=All"), &object);
     let (once, twice) = (tried(), tried());
-    if is_sure {
+    // An evaluation ends after some seconds as well, which a busy machine may take for the
+    // one and not for the other.
+    let is_cut = |answer: &Answer| {
+        let message = answer.json()["message"].to_string();
+        message.contains("cost limit exceeded") || message.contains("cost budget")
+    };
+    if is_sure && !is_cut(&once) && !is_cut(&twice) {
         assert_eq!(
             once.status,
             twice.status,
