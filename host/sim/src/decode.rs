@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::depth;
 
-pub(crate) use document::Document;
+pub(crate) use document::{Document, Place};
 pub(crate) use types::{Field, Merging, Shape, Type, of_kind as type_of_kind};
 
 /// An object as it was sent.

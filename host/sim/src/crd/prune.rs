@@ -1,11 +1,9 @@
 //! Pruning: what a schema does not name is removed.
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::structural::{Additional, Schema};
-use crate::decode;
+use crate::decode::{self, Place};
 
 impl Schema {
     /// Removes from an object what the schema does not name. The fields that
@@ -86,27 +84,6 @@ impl Schema {
                 }
             }
             _ => {}
-        }
-    }
-}
-
-/// Where a walk is. It is written out as a path only where something is removed.
-#[derive(Clone, Copy)]
-enum Place<'a> {
-    Root,
-    /// A field of what is there.
-    Field(&'a Place<'a>, &'a str),
-    /// An item of the list that is there.
-    Item(&'a Place<'a>, usize),
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Root => Ok(()),
-            Place::Field(Place::Root, name) => f.write_str(name),
-            Place::Field(holder, name) => write!(f, "{holder}.{name}"),
-            Place::Item(list, index) => write!(f, "{list}[{index}]"),
         }
     }
 }
