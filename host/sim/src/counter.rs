@@ -34,7 +34,7 @@ impl Requests {
     /// How many requests would have changed a stored object: no dry runs, and no
     /// reviews or tokens, which are created but not stored.
     pub fn writes(&self) -> u64 {
-        self.sum(|call| call.verb.is_write() && !call.dry_run && !is_review(&call.resource))
+        self.sum(|call| is_stored(call.verb, call.dry_run, &call.resource))
     }
 
     /// All requests.
@@ -53,6 +53,11 @@ impl Requests {
             .map(|(_, count)| count)
             .sum()
     }
+}
+
+/// Whether such a request would have changed a stored object.
+fn is_stored(verb: Verb, dry_run: bool, resource: &str) -> bool {
+    verb.is_write() && !dry_run && !is_review(resource)
 }
 
 fn is_review(resource: &str) -> bool {
@@ -83,10 +88,12 @@ impl Counter {
     /// As [`Requests::writes`].
     pub(crate) fn writes(&self) -> u64 {
         let counts = self.0.lock();
-        let stored = counts.iter().filter(|(resource, _)| !is_review(resource));
-        let sorts = stored.flat_map(|(_, counts)| counts);
-        let writes = sorts.filter(|((verb, dry_run), _)| verb.is_write() && !dry_run);
-        writes.map(|(_, count)| count).sum()
+        let sorts = counts.iter().flat_map(|(resource, counts)| {
+            counts
+                .iter()
+                .filter(|((verb, dry_run), _)| is_stored(*verb, *dry_run, resource))
+        });
+        sorts.map(|(_, count)| count).sum()
     }
 
     pub(crate) fn snapshot(&self) -> Requests {
