@@ -92,8 +92,12 @@ impl Case {
     }
 
     fn has(&self, scenario: &str, request: &str, difference: &Difference) -> bool {
-        self.scenario.matches(scenario)
-            && self.request.matches(request)
+        self.scenario.matches(scenario) && self.shows(request, difference)
+    }
+
+    /// As [`Case::has`], in whatever scenario.
+    fn shows(&self, request: &str, difference: &Difference) -> bool {
+        self.request.matches(request)
             && self.at.matches(&difference.at)
             && self.real.matches(&difference.real)
             && self.embedded.matches(&difference.embedded)
@@ -193,6 +197,14 @@ impl Accepted {
     pub(crate) fn has(&self, scenario: &str, request: &str, difference: &Difference) -> bool {
         let mut cases = self.rows.iter().flat_map(|row| &row.cases);
         cases.any(|case| case.has(scenario, request, difference))
+    }
+
+    /// Whether a difference is one that rows of chance describe, whatever scenario they
+    /// name: it may be gone when the same is played again.
+    pub(crate) fn may_be_chance(&self, request: &str, difference: &Difference) -> bool {
+        let rows = self.rows.iter().filter(|row| row.chance);
+        let mut cases = rows.flat_map(|row| &row.cases);
+        cases.any(|case| case.shows(request, difference))
     }
 
     /// As [`Accepted::has`], and the cases that have it have occurred.
@@ -327,6 +339,21 @@ mod tests {
         assert!(accepted.unused().is_empty());
         assert_eq!(accepted.account(), "     1  words\n");
         assert!(accepted.markdown().contains("| words | none |"));
+        Ok(())
+    }
+
+    #[test]
+    fn only_rows_of_chance_make_a_scenario_worth_another_try() -> Result<()> {
+        let row = |chance: bool| {
+            Accepted::parse(&format!(
+                "- what: words\n  why: none\n  chance: {chance}\n  cases:\n  - {{scenario: 'generated/…', request: 'PUT /…', at: x, real: '\"a\"', embedded: absent}}\n"
+            ))
+        };
+        let (found, other) = (difference("x", "\"a\""), difference("x", "\"b\""));
+        assert!(row(true)?.may_be_chance("PUT /x", &found));
+        assert!(!row(true)?.may_be_chance("GET /x", &found));
+        assert!(!row(true)?.may_be_chance("PUT /x", &other));
+        assert!(!row(false)?.may_be_chance("PUT /x", &found));
         Ok(())
     }
 
