@@ -49,10 +49,13 @@ const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Megabytes by which it may be more: what is free is not all of use for what is next. A
 /// thousand bodies of which a hundredth stays would be more.
 const GROWTH: f64 = 16.0;
+/// The server's allocator gives back what is free at once: what it would keep for a moment is
+/// more than what is looked for.
+const AT_ONCE: [(&str, &str); 1] = [("_RJEM_MALLOC_CONF", "dirty_decay_ms:0")];
 
 pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     reeve_sim::allow_many_connections();
-    let server = ClusterProcess::start()?;
+    let server = ClusterProcess::start_with(AT_ONCE)?;
     let writer = server.client().await?;
     let namespace = samples::namespace(NAMESPACE).to_string();
     let made = send(&writer, "POST", "/api/v1/namespaces", namespace).await?;

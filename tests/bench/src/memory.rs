@@ -5,7 +5,7 @@
 //! the agent's alone.
 
 use crate::figure::Figures;
-use crate::process::{ALLOCATOR, ClusterProcess, Process, reeve};
+use crate::process::{ClusterProcess, Process, reeve};
 use crate::setup::plugin;
 use crate::wasm::another;
 use anyhow::{Context as _, Result, bail};
@@ -84,7 +84,6 @@ async fn taken(count: usize, component: impl Fn(usize) -> Vec<u8>) -> Result<Tak
             .arg(cluster.kubeconfig())
             .arg("--cache")
             .arg(cache.path().join("components"))
-            .envs(ALLOCATOR)
             .env("RUST_LOG", "error"),
     )?;
     // Each component is compiled, one after the other, in a process of its own.

@@ -11,13 +11,6 @@ use tempfile::TempDir;
 /// this on all machines that we build for, whatever the kernel itself does.
 const TICKS: f64 = 100.0;
 
-/// How the chart sets the allocator of the C library: one heap, which gives back what is free
-/// at its end.
-pub(crate) const ALLOCATOR: [(&str, &str); 2] = [
-    ("MALLOC_ARENA_MAX", "1"),
-    ("MALLOC_TRIM_THRESHOLD_", "131072"),
-];
-
 /// A process that ends with this value.
 pub(crate) struct Process(Child);
 
@@ -121,11 +114,17 @@ impl Drop for Process {
 impl ClusterProcess {
     /// Starts it. Returns when it says that it is ready.
     pub(crate) fn start() -> Result<Self> {
+        Self::start_with([])
+    }
+
+    /// As [`ClusterProcess::start`], with these variables in its environment.
+    pub(crate) fn start_with<const N: usize>(variables: [(&str, &str); N]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let mut command = reeve()?;
         command
             .args(["cluster", "--kubeconfig"])
             .arg(folder.path().join(KUBECONFIG))
+            .envs(variables)
             .stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
         let stdout = process.output()?;

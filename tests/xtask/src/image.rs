@@ -31,8 +31,8 @@ pub(crate) const DEPLOYED: &str = "dist";
 /// certificate authorities of this machine.
 ///
 /// The program is that of every other build, linked with another libc: with the static
-/// one of this system, whose allocator is the one that was measured. From glibc 2.34 on
-/// that looks names up by itself, in `/etc/hosts` and by DNS.
+/// one of this system. From glibc 2.34 on that looks names up by itself, in `/etc/hosts`
+/// and by DNS.
 pub(crate) fn context(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
     if !cfg!(target_os = "linux") {
         bail!("an image holds a program for Linux; build it there");

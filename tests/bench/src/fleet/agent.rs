@@ -1,6 +1,6 @@
 //! `reeve run` as a process of its own, and what it says of itself.
 
-use crate::process::{ALLOCATOR, Process, reeve};
+use crate::process::{Process, reeve};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::iter::Sum;
 use std::net::{Ipv4Addr, TcpListener};
@@ -46,7 +46,6 @@ impl AgentProcess {
                 .arg("--cache")
                 .arg(cache)
                 .args(further)
-                .envs(ALLOCATOR)
                 .env("RUST_LOG", log),
         )?;
         Ok(Self {
