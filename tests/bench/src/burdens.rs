@@ -47,8 +47,8 @@ const SLOW: Duration = Duration::from_secs(5);
 /// More than a connection may take over its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Megabytes by which it may be more: what is free is not all of use for what is next. A
-/// thousand bodies of which a hundredth stays would be more.
-const GROWTH: f64 = 16.0;
+/// thousand bodies of which a five-hundredth stays would be more.
+const GROWTH: f64 = 4.0;
 /// The server's allocator gives back what is free at once: what it would keep for a moment is
 /// more than what is looked for.
 const AT_ONCE: [(&str, &str); 1] = [("_RJEM_MALLOC_CONF", "dirty_decay_ms:0")];
