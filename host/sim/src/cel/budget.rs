@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// What one evaluation may cost (`PerCallLimit` of the real server).
 const OF_CALL: u64 = 1_000_000;
 /// What all evaluations for one object may cost (`RuntimeCELCostBudget` of the real
@@ -14,9 +16,9 @@ const OF_OBJECT: u64 = 10_000_000;
 /// shares them. With what the evaluator copies on the way, that is some hundreds of
 /// megabytes; an object of the largest size, all of small values, has fewer.
 pub(super) const HELD: usize = 2 << 20;
-/// All evaluations for one object end after this time, whatever they cost: copies of
-/// large values are free of cost and take their time here. The real server reckons with
-/// a second.
+/// All evaluations for one object end after they have used a processor for this time,
+/// whatever they cost: copies of large values are free of cost and take their time here.
+/// The real server reckons with a second.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// What is left for the expressions of one object.
@@ -24,7 +26,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub(crate) struct Budget {
     /// Nothing once it was said that it is used up.
     left: Option<u64>,
-    until: Instant,
+    /// For how long evaluations have used a processor.
+    used: Duration,
 }
 
 /// Why no further expression is evaluated.
@@ -41,7 +44,7 @@ impl Budget {
     pub(crate) fn of_object() -> Self {
         Budget {
             left: Some(OF_OBJECT),
-            until: Instant::now() + LONGEST,
+            used: Duration::ZERO,
         }
     }
 
@@ -62,7 +65,7 @@ impl Budget {
         let meter = Meter {
             left: OF_CALL,
             room: HELD,
-            until: self.until,
+            time: Time::within(LONGEST.saturating_sub(self.used)),
             is_exceeded: false,
         };
         let outer = Outer(METER.replace(Some(meter)));
@@ -72,6 +75,7 @@ impl Budget {
         let Some(meter) = meter else {
             return Err(Exceeded::Call);
         };
+        self.used += meter.time.used();
         let cost = OF_CALL - meter.left;
         if cost > left {
             return Err(Exceeded::Object);
@@ -90,8 +94,50 @@ struct Meter {
     left: u64,
     /// How many values may still be put into others.
     room: usize,
-    until: Instant,
+    time: Time,
     is_exceeded: bool,
+}
+
+/// For how long an evaluation may use a processor. What others do to it meanwhile does not
+/// count: an answer does not depend on how busy the machine is.
+#[derive(Debug, Clone, Copy)]
+struct Time {
+    limit: Duration,
+    /// What the thread had used before.
+    before: Duration,
+    /// When to look again: it cannot be over earlier, and to ask for the time is cheaper.
+    look: Instant,
+}
+
+impl Time {
+    fn within(limit: Duration) -> Self {
+        Time {
+            limit,
+            before: computed(),
+            look: Instant::now() + limit,
+        }
+    }
+
+    fn used(&self) -> Duration {
+        computed().saturating_sub(self.before)
+    }
+
+    fn is_over(&mut self) -> bool {
+        let now = Instant::now();
+        if now < self.look {
+            return false;
+        }
+        let left = self.limit.saturating_sub(self.used());
+        self.look = now + left;
+        left.is_zero()
+    }
+}
+
+/// For how long this thread has used a processor.
+fn computed() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
 }
 
 /// The meter of the evaluation around one, which goes on however that ends.
@@ -125,7 +171,7 @@ pub(super) fn spend(cost: u64) -> bool {
     METER.with_borrow_mut(|meter| {
         let Some(meter) = meter else { return true };
         let left = meter.left.checked_sub(cost);
-        if left.is_none() || Instant::now() > meter.until {
+        if left.is_none() || meter.time.is_over() {
             meter.is_exceeded = true;
         }
         meter.left = left.unwrap_or(0);
@@ -182,9 +228,26 @@ mod tests {
     #[test]
     fn time_is_limited_as_well() {
         let mut budget = Budget::of_object();
-        budget.until = Instant::now();
-        std::thread::yield_now();
-        while Instant::now() <= budget.until {}
+        budget.used = LONGEST;
         assert_eq!(budget.pay(|| spend(1)), Err(Exceeded::Call));
+        assert!(budget.is_over());
+    }
+
+    #[test]
+    fn only_time_of_a_processor_counts() {
+        let limit = Duration::from_millis(20);
+        let mut time = Time::within(limit);
+        std::thread::sleep(2 * limit);
+        assert!(!time.is_over(), "{time:?}");
+        let mut budget = Budget::of_object();
+        let computes = || {
+            let began = computed();
+            while computed() < began + limit {}
+            spend(1)
+        };
+        assert_eq!(budget.pay(computes), Ok(true));
+        assert!(budget.used >= limit, "{budget:?}");
+        while !time.is_over() {}
+        assert!(time.used() >= limit, "{time:?}");
     }
 }
