@@ -95,12 +95,12 @@ fn cases() -> Vec<Case> {
         ),
         container(
             r#"logFilter="reeve=debug""#,
-            "/env/6",
+            "/env/4",
             json!({"name": "RUST_LOG", "value": "reeve=debug"}),
         ),
         container(
             r#"extraEnv=[{"name":"SSL_CERT_FILE","value":"x"}]"#,
-            "/env/6",
+            "/env/4",
             json!({"name": "SSL_CERT_FILE", "value": "x"}),
         ),
         pod(
@@ -145,7 +145,7 @@ fn cases() -> Vec<Case> {
         case("rbac.create=false", "Role", "", Value::Null),
         case("rbac.create=false", "ClusterRoleBinding", "", Value::Null),
         pod("cache.enabled=false", "/volumes/1", Value::Null),
-        container("cache.enabled=false", "/env/5", Value::Null),
+        container("cache.enabled=false", "/env/3", Value::Null),
         pod(
             r#"cache.sizeLimit="1Gi""#,
             "/volumes/1/emptyDir/sizeLimit",
