@@ -123,6 +123,15 @@ pub(crate) fn birth(object: &mut Value, server: &Shared) {
     metadata.insert("creationTimestamp".to_owned(), json!(now));
 }
 
+/// Takes the version out of an object that is to be created; 0 where it names none.
+pub(crate) fn take_version(object: &mut Value) -> u64 {
+    let version = of_mut(object).remove("resourceVersion");
+    let version = version.as_ref().and_then(Value::as_str);
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0)
+}
+
 /// Puts back what no update changes.
 pub(crate) fn preserve(object: &mut Value, live: &Value) {
     let metadata = of_mut(object);

@@ -8,6 +8,7 @@ use super::{Call, meta, scale};
 use crate::decode::Decoded;
 use crate::field::{Errors, FieldError, Path};
 use crate::http::response::Answer;
+use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::typed::SCALE;
 
@@ -82,8 +83,17 @@ pub(super) fn check_name(object: &mut Value, name: &str) -> Result<(), ApiError>
 /// Some kinds are only changed by who has read the object: the version of that has to be
 /// in it.
 pub(super) fn check_version(call: &Call, object: &Value) -> Result<(), ApiError> {
+    check_versioned(&call.resource, call.name(), object)
+}
+
+/// As [`check_version`], of a resource by name.
+pub(super) fn check_versioned(
+    resource: &Resource,
+    name: &str,
+    object: &Value,
+) -> Result<(), ApiError> {
     let is_missing = matches!(meta::text(object, "resourceVersion"), "" | "0");
-    if !call.resource.is_conditional() || !is_missing {
+    if !resource.is_conditional() || !is_missing {
         return Ok(());
     }
     let mut errors = Errors::new();
@@ -93,5 +103,5 @@ pub(super) fn check_version(call: &Call, object: &Value) -> Result<(), ApiError>
         &0.into(),
         "must be specified for an update",
     ));
-    Err(ApiError::invalid(call.resource.about(call.name()), &errors))
+    Err(ApiError::invalid(resource.about(name), &errors))
 }

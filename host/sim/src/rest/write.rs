@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::patch::language::refused;
-use super::{kept, manage, meta, stamp};
+use super::{kept, manage, meta, stamp, update};
 use crate::access;
 use crate::admission::{self, policy::Operation};
 use crate::decode;
@@ -200,9 +200,7 @@ impl<'a> Writer<'a> {
         } = proposal;
         let resource = self.resource;
         meta::place(&mut object, resource, namespace)?;
-        let version = meta::of_mut(&mut object).remove("resourceVersion");
-        let version = version.as_ref().and_then(Value::as_str);
-        let has_version = version.and_then(|version| version.parse::<u64>().ok()) > Some(0);
+        let mut has_version = meta::take_version(&mut object) > 0;
         let shares = resource.shares(&object);
         self.decode(&mut object, complaints, owned)?;
         meta::birth(&mut object, self.server);
@@ -220,6 +218,7 @@ impl<'a> Writer<'a> {
             // Nobody else says where an object is, and when it was made.
             meta::place(&mut object, resource, namespace)?;
             meta::birth(&mut object, self.server);
+            has_version |= meta::take_version(&mut object) > 0;
             // What follows from others may follow for more of it now.
             admission::mutate(self.server, resource, &mut object)?;
             resource.admit(&mut object);
@@ -441,10 +440,17 @@ impl<'a> Writer<'a> {
         }
         self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
+        if self.patches && meta::text(&after, "resourceVersion").is_empty() {
+            // Who is asked sees the patched object.
+            let version = live.version().to_string();
+            meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
+        }
         if self.change_by_admission(Operation::Update, &mut after, Some(before))? {
             // Nobody else says where an object is, and what it has from the server.
             meta::place(&mut after, resource, live.namespace())?;
             meta::preserve(&mut after, before);
+            update::check_versioned(resource, live.name(), &after)?;
+            self.check_version(&after, live)?;
         }
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &after, Some(before))?;
@@ -609,6 +615,12 @@ impl<'a> Writer<'a> {
             );
             return Err(ApiError::conflict(about, &why));
         }
+        self.check_version(after, live)
+    }
+
+    /// Refuses an object that was made from another version than the live one.
+    fn check_version(&self, after: &Value, live: &Object) -> Result<(), ApiError> {
+        let about = self.resource.about(live.name());
         match meta::text(after, "resourceVersion") {
             "" | "0" => Ok(()),
             version if version == live.version().to_string() => Ok(()),

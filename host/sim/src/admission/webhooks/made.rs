@@ -93,7 +93,8 @@ fn check_custom(request: &Request<'_>, typed: Typed<'_>, made: &Value) -> Result
     Ok(())
 }
 
-/// Looks whether there is metadata, and drops what of it cannot be read.
+/// Looks whether there is metadata, and drops what of it cannot be read, and what it has no
+/// field for: nobody would get that again.
 fn check_metadata(request: &Request<'_>, made: &mut Value) -> Result<(), ApiError> {
     let is_map = made.get("metadata").map(Value::is_object);
     if request.old.is_some() && is_map != Some(true) {
@@ -109,8 +110,11 @@ fn check_metadata(request: &Request<'_>, made: &mut Value) -> Result<(), ApiErro
         let why = "system metadata was not initialized";
         return Err(ApiError::internal_error(why));
     }
-    if let Some(Value::Object(metadata)) = made.get_mut("metadata") {
-        decode::drop_malformed_metadata(metadata);
+    if let Some(metadata) = made.get_mut("metadata") {
+        if let Value::Object(fields) = metadata {
+            decode::drop_malformed_metadata(fields);
+        }
+        decode::prune_metadata(metadata, "metadata");
     }
     Ok(())
 }
