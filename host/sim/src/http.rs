@@ -7,6 +7,7 @@ pub(crate) mod query;
 pub(crate) mod response;
 pub(crate) mod route;
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,12 @@ use crate::status::{About, ApiError};
 
 /// The longest body that is read, as with the real server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// How much more of a body is taken and thrown away before its request is refused.
+///
+/// Who still sends while a connection or stream is closed may never see the answer.
+const DRAINED: usize = 64 * 1024 * 1024;
+/// How long that may take.
+const DRAINING: Duration = Duration::from_secs(10);
 
 /// How the server knows who sends a request.
 #[derive(Debug, Clone)]
@@ -63,9 +70,16 @@ where
     shared.actors.ensure_running(shared);
     let (parts, body) = request.into_parts();
     let parts = Arc::new(parts);
-    let answer = match answer(shared, &parts, route, body, caller).await {
+    let mut body = pin!(body);
+    let is_sent = matches!(caller, Caller::Socket);
+    let answer = match answer(shared, &parts, route, body.as_mut(), caller).await {
         Ok(answer) => answer,
-        Err(Failure::Refused(error)) => response::refusal(&error),
+        Err(Failure::Refused(error)) => {
+            if is_sent {
+                drain(body).await;
+            }
+            response::refusal(&error)
+        }
         Err(Failure::Broken(error)) => return Err(error),
     };
     let mut answer = compress::answer(&parts.headers, answer).await;
@@ -103,11 +117,23 @@ where
     }
 }
 
+/// Takes what is left of the body of a refused request, within limits.
+async fn drain<B>(body: Pin<&mut B>)
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut rest = Limited::new(body, DRAINED);
+    let all = async { while let Some(Ok(_)) = rest.frame().await {} };
+    // Who sends more, or is slower, may not see the answer.
+    let _ = tokio::time::timeout(DRAINING, all).await;
+}
+
 async fn answer<B>(
     shared: &Arc<Shared>,
     parts: &Arc<Parts>,
     route: Route,
-    body: B,
+    body: Pin<&mut B>,
     caller: Caller,
 ) -> Result<Answer, Failure>
 where

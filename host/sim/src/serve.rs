@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::{Request, StatusCode};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -20,6 +21,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
+use crate::http::response::{self, Answer};
 use crate::http::{self, Caller};
 use crate::identity::Identity;
 use crate::kubeconfig;
@@ -29,9 +31,17 @@ use crate::state::{Known, StateError};
 /// The names that the certificate is for.
 pub(crate) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// How long the head of a request may be, as with the real server.
-const HEAD_LIMIT: u32 = 1024 * 1024;
+const HEAD_LIMIT: usize = 1024 * 1024;
 /// What of one is read before it is refused: a little more, so that the refusal is heard.
-const HEAD_BUFFER: usize = (1024 + 64) * 1024;
+const HEAD_BUFFER: usize = HEAD_LIMIT + 64 * 1024;
+/// How many headers one may have. The real server knows no such limit.
+const HEADERS: usize = 4096;
+/// How long a head may be in HTTP/2: the library resets the streams of longer paths, which
+/// clients take for a bad connection and try again for ever, while it answers longer heads.
+const HEAD_LIMIT_2: u32 = 64 * 1024;
+/// The longest frame of HTTP/2. Whoever heeds it sends any head in one, so that it is not
+/// taken for a flood of them.
+const FRAME: u32 = 1024 * 1024;
 /// How long a connection may take over its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -266,6 +276,9 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move {
+            if head(&request) > HEAD_LIMIT {
+                return Ok(too_long());
+            }
             // An error ends the connection without an answer.
             let answer = http::handle(&shared, request, Caller::Socket).await;
             answer.map_err(io::Error::other)
@@ -275,15 +288,32 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     builder
         .http1()
         .timer(TokioTimer::new())
-        .max_buf_size(HEAD_BUFFER);
+        .max_buf_size(HEAD_BUFFER)
+        .max_headers(HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(HEAD_LIMIT);
+        .max_header_list_size(HEAD_LIMIT_2)
+        .max_frame_size(FRAME);
     if let Err(error) = builder
         .serve_connection(TokioIo::new(stream), service)
         .await
     {
         tracing::debug!(%error, "connection ended");
     }
+}
+
+/// About how many bytes the head of a request has.
+fn head<B>(request: &Request<B>) -> usize {
+    let uri = request.uri();
+    let path = uri.path().len() + uri.query().map_or(0, |query| query.len() + 1);
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    path + headers.sum::<usize>()
+}
+
+/// What the real server says to heads that are too long.
+fn too_long() -> Answer {
+    let code = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    response::text(code, "431 Request Header Fields Too Large")
 }

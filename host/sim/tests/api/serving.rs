@@ -1,12 +1,24 @@
 //! The server on a socket: TLS, tokens, kubeconfig.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use crate::support::server;
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use reeve_sim::{Identity, Server};
+use reeve_sim::{Identity, Server, Serving};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 async fn connect(kubeconfig: &str) -> kube::Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
@@ -85,5 +97,89 @@ async fn the_kubeconfig_file_is_for_its_owner_alone() {
             std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
             0o600
         );
+    }
+}
+
+/// A connection to a server that speaks one version of HTTP.
+async fn dial(serving: &Serving, version: &[u8]) -> TokioIo<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(serving.certificate().as_bytes());
+    roots.add(certificate.unwrap()).unwrap();
+    let mut config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![version.to_vec()];
+    let stream = TcpStream::connect(serving.address()).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    TokioIo::new(connector.connect(name, stream).await.unwrap())
+}
+
+/// The answer to one request over one version of HTTP, on a connection of its own.
+async fn ask(
+    serving: &Serving,
+    version: &str,
+    request: Request<Full<Bytes>>,
+) -> (StatusCode, String) {
+    let io = dial(serving, version.as_bytes()).await;
+    let answer = if version == "h2" {
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await
+    } else {
+        let (mut sender, connection) = http1::handshake(io).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await
+    };
+    let (parts, body) = answer.unwrap().into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    (parts.status, String::from_utf8_lossy(&body).into_owned())
+}
+
+fn request(serving: &Serving, method: &str, token: &str) -> http::request::Builder {
+    let uri = format!("{}/api/v1/namespaces/default/configmaps", serving.url());
+    Request::builder()
+        .method(method)
+        .uri(uri)
+        .header("authorization", format!("Bearer {token}"))
+        .header("content-type", "application/json")
+}
+
+#[tokio::test]
+async fn who_sends_too_much_is_told_so() {
+    let serving = server().serve(any_port()).await.unwrap();
+    for version in ["http/1.1", "h2"] {
+        for (token, code) in [(serving.token(), 413), ("guessed", 401)] {
+            for size in [4 << 20, 20 << 20] {
+                let body = Full::new(Bytes::from(vec![b' '; size]));
+                let sent = request(&serving, "POST", token).body(body).unwrap();
+                let (status, answer) = ask(&serving, version, sent).await;
+                assert_eq!(status, code, "{version}, {size}: {answer}");
+                assert!(answer.contains("\"kind\":\"Status\""), "{answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn heads_may_be_long_but_not_for_ever() {
+    let serving = server().serve(any_port()).await.unwrap();
+    let cases = [
+        ("http/1.1", 1, 1_000_000, 200),
+        ("http/1.1", 1, 1_060_000, 431),
+        ("http/1.1", 1_000, 10, 200),
+        ("h2", 1, 60_000, 200),
+        ("h2", 1, 70_000, 431),
+        ("h2", 1, 80_000, 431),
+        ("h2", 1_000, 10, 200),
+    ];
+    for (version, count, length, code) in cases {
+        let mut asked = request(&serving, "GET", serving.token());
+        for index in 0..count {
+            asked = asked.header(format!("x-{index}"), "x".repeat(length));
+        }
+        let sent = asked.body(Full::default()).unwrap();
+        let (status, answer) = ask(&serving, version, sent).await;
+        assert_eq!(status, code, "{version}, {count} of {length}: {answer}");
     }
 }

@@ -9,6 +9,7 @@ mod helm;
 mod import;
 mod kube_rs;
 mod kubectl;
+mod long_urls;
 mod restarts;
 mod rollouts;
 mod steps;
