@@ -250,3 +250,21 @@ fn what_is_no_setting_says_which_and_why() {
         }
     }
 }
+
+/// It is set by `.cargo/config.toml`, which counts only where cargo runs inside the workspace.
+#[test]
+fn the_allocator_gives_back_what_is_free() {
+    let mut reeve = Command::new(env!("CARGO_BIN_EXE_reeve"));
+    reeve.arg("--version");
+    reeve.env("_RJEM_MALLOC_CONF", "stats_print:true");
+    let output = reeve.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = said
+        .lines()
+        .find(|line| line.contains("config.malloc_conf"))
+        .unwrap();
+    assert!(
+        line.contains("narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0"),
+        "{line}"
+    );
+}
