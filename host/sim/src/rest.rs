@@ -15,6 +15,7 @@ pub(crate) mod manage;
 pub(crate) mod meta;
 pub(crate) mod options;
 pub(crate) mod patch;
+pub(crate) mod precondition;
 mod scale;
 mod sent;
 mod stamp;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::field::quoted;
 use crate::resource::Resource;
 use crate::server::Shared;
 use crate::status::ApiError;
@@ -123,13 +124,26 @@ pub(crate) fn birth(object: &mut Value, server: &Shared) {
     metadata.insert("creationTimestamp".to_owned(), json!(now));
 }
 
-/// Takes the version out of an object that is to be created; 0 where it names none.
-pub(crate) fn take_version(object: &mut Value) -> u64 {
-    let version = of_mut(object).remove("resourceVersion");
-    let version = version.as_ref().and_then(Value::as_str);
-    version
-        .and_then(|version| version.parse().ok())
-        .unwrap_or(0)
+/// The version in the metadata of an object, 0 where there is none.
+///
+/// # Errors
+///
+/// Where it is no version, in the server's words.
+pub(crate) fn version(object: &Value) -> Result<u64, ApiError> {
+    let version = text(object, "resourceVersion");
+    if version.is_empty() {
+        return Ok(0);
+    }
+    let is_number = version.bytes().all(|byte| byte.is_ascii_digit());
+    let why = match version.parse() {
+        Ok(number) if is_number => return Ok(number),
+        _ if is_number => "value out of range",
+        _ => "invalid syntax",
+    };
+    Err(ApiError::internal(format!(
+        "strconv.ParseUint: parsing {}: {why}",
+        quoted(version)
+    )))
 }
 
 /// Puts back what no update changes.

@@ -10,6 +10,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use self::language::{Language, Patch};
+use super::precondition::Versioned;
 use super::write::Proposal;
 use super::{Call, UnknownFields, manage, meta, scale};
 use crate::decode::{self, Decoded, Document};
@@ -55,14 +56,17 @@ pub(super) fn patch(call: &Call) -> Result<Answer, ApiError> {
             shown,
         } = patch.read(call, live, writer.unknown_fields)?;
         super::update::check_name(&mut object, call.name())?;
-        super::update::check_version(call, &object)?;
         // A version that the patch did not name is that of the live object, and
         // no condition.
-        if meta::text(&object, "resourceVersion") == meta::text(live, "resourceVersion") {
-            meta::of_mut(&mut object).remove("resourceVersion");
-        }
+        let is_of_live =
+            meta::text(&object, "resourceVersion") == meta::text(live, "resourceVersion");
         Ok(Proposal {
             object,
+            version: if is_of_live {
+                Versioned::OfLive
+            } else {
+                Versioned::ByCaller
+            },
             owned: false,
             complaints,
             hollow,
@@ -128,11 +132,14 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 let mut object = convert(call, object)?;
                 super::update::check_name(&mut object, call.name())?;
                 // As above: a version is a condition only where the caller sent it.
-                if meta::text(&config, "resourceVersion").is_empty() {
-                    meta::of_mut(&mut object).remove("resourceVersion");
-                }
+                let is_of_live = meta::text(&config, "resourceVersion").is_empty();
                 Ok(Proposal {
                     object,
+                    version: if is_of_live {
+                        Versioned::OfLive
+                    } else {
+                        Versioned::ByCaller
+                    },
                     owned: true,
                     hollow: hollow.clone(),
                     blank: blank.clone(),
@@ -161,9 +168,6 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
         let odd = odd_metadata(call, &config, &object);
         let mut object = convert(call, object)?;
         super::update::check_name(&mut object, call.name())?;
-        check_version(&object)?;
-        // There is nothing that a version could be of.
-        meta::of_mut(&mut object).remove("resourceVersion");
         let proposal = Proposal {
             object,
             owned: true,
@@ -178,17 +182,6 @@ fn apply(call: &Call) -> Result<Answer, ApiError> {
                 return call.answer(StatusCode::CREATED, written.object);
             }
         }
-    }
-}
-
-/// Refuses a version that is none.
-fn check_version(object: &Value) -> Result<(), ApiError> {
-    match meta::text(object, "resourceVersion") {
-        "" => Ok(()),
-        version if version.parse::<u64>().is_ok() => Ok(()),
-        version => Err(ApiError::internal(format!(
-            "strconv.ParseUint: parsing {version:?}: invalid syntax"
-        ))),
     }
 }
 

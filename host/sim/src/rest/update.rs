@@ -3,12 +3,12 @@
 use http::StatusCode;
 use serde_json::Value;
 
+use super::precondition::Versioned;
 use super::write::Proposal;
 use super::{Call, meta, scale};
 use crate::decode::Decoded;
-use crate::field::{Errors, FieldError, Path};
+use crate::field::Errors;
 use crate::http::response::Answer;
-use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::typed::SCALE;
 
@@ -29,7 +29,6 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
     check_name(&mut object, call.name())?;
     let writer = call.writer()?;
     if resource.creates_on_update() && call.subresource().is_none() && call.live().is_err() {
-        meta::of_mut(&mut object).remove("resourceVersion");
         let proposal = Proposal {
             object,
             owned: false,
@@ -41,19 +40,15 @@ pub(super) fn update(call: &Call) -> Result<Answer, ApiError> {
         let written = writer.create_if(call.namespace(), proposal, || call.may_create())?;
         return call.answer(StatusCode::CREATED, written.object);
     }
-    let versioned = check_version(call, &object);
-    if resource.is_custom() && (versioned.is_err() || call.live().is_err()) {
+    if resource.is_custom() && call.live().is_err() {
         // What is unknown is told also of what cannot be written.
         writer.decode(&mut object.clone(), complaints.clone(), false)?;
     }
-    if versioned.is_err() {
-        resource.shown_now(call.live()?)?;
-    }
-    versioned?;
     let written = writer.update(&call.key(), |_| {
         Ok(Proposal {
             object: object.clone(),
             owned: false,
+            version: Versioned::ByCaller,
             complaints: complaints.clone(),
             hollow: hollow.clone(),
             blank: blank.clone(),
@@ -78,30 +73,4 @@ pub(super) fn check_name(object: &mut Value, name: &str) -> Result<(), ApiError>
         return Err(ApiError::bad_request(why));
     }
     Ok(())
-}
-
-/// Some kinds are only changed by who has read the object: the version of that has to be
-/// in it.
-pub(super) fn check_version(call: &Call, object: &Value) -> Result<(), ApiError> {
-    check_versioned(&call.resource, call.name(), object)
-}
-
-/// As [`check_version`], of a resource by name.
-pub(super) fn check_versioned(
-    resource: &Resource,
-    name: &str,
-    object: &Value,
-) -> Result<(), ApiError> {
-    let is_missing = matches!(meta::text(object, "resourceVersion"), "" | "0");
-    if !resource.is_conditional() || !is_missing {
-        return Ok(());
-    }
-    let mut errors = Errors::new();
-    let path = Path::new("metadata");
-    errors.push(FieldError::invalid(
-        &path.child("resourceVersion"),
-        &0.into(),
-        "must be specified for an update",
-    ));
-    Err(ApiError::invalid(resource.about(name), &errors))
 }

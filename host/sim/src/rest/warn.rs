@@ -12,19 +12,11 @@ use crate::names;
 impl Writer<'_> {
     /// Keeps one of owners that are the same, and tells the caller. The real server does so
     /// before it looks at who owns which fields, and of what is patched only then.
-    pub(super) fn drop_owners_named_twice(&self, object: &mut Value, now: bool) {
-        if !now {
-            return;
-        }
+    pub(super) fn drop_owners_named_twice(&self, object: &mut Value, when: &str) {
         let twice = meta::drop_owners_named_twice(object);
         if twice.is_empty() {
             return;
         }
-        let when = if self.patches {
-            " after mutating admission happens"
-        } else {
-            ""
-        };
         let warning = format!(
             ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             twice.join(", ")

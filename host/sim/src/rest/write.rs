@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::patch::language::refused;
-use super::{kept, manage, meta, stamp, update};
+use super::precondition::Versioned;
+use super::{kept, manage, meta, stamp};
 use crate::access;
 use crate::admission::{self, policy::Operation};
 use crate::decode;
@@ -25,6 +26,9 @@ use crate::store::{Object, Refused};
 /// How often a write whose caller named no version is tried again when another
 /// one came in between.
 const ATTEMPTS: usize = 50;
+
+/// When owners were named twice that are so still after admission, as warnings say it.
+const AFTER_ADMISSION: &str = " after mutating admission happens";
 
 /// Which part of an object a write is to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +103,8 @@ pub(crate) enum UnknownFields {
 pub(crate) struct Proposal {
     /// The object.
     pub(crate) object: Value,
+    /// What its version means.
+    pub(crate) version: Versioned,
     /// Whether its `managedFields` already account for the change.
     pub(crate) owned: bool,
     /// What was left out of it when it was read, or came twice.
@@ -178,17 +184,27 @@ impl<'a> Writer<'a> {
     /// Stores a new object in `namespace`. An object made by apply brings its
     /// ownership; for others it is the caller's.
     pub(crate) fn create(&self, namespace: &str, proposal: Proposal) -> Result<Written, ApiError> {
-        self.create_if(namespace, proposal, || Ok(()))
+        self.create_as(namespace, proposal, None::<fn() -> _>)
     }
 
-    /// As [`Writer::create`], where the request itself says nothing of the right to
-    /// create: `allowed` is asked for it once the object is known to be valid, which is
-    /// when the real server asks.
+    /// As [`Writer::create`], where the request is one that changes what is there, and says
+    /// nothing of the right to create: `allowed` is asked for it once the object is known to
+    /// be valid, which is when the real server asks. A version in the object counts for
+    /// nothing.
     pub(crate) fn create_if(
         &self,
         namespace: &str,
         proposal: Proposal,
         allowed: impl FnOnce() -> Result<(), ApiError>,
+    ) -> Result<Written, ApiError> {
+        self.create_as(namespace, proposal, Some(allowed))
+    }
+
+    fn create_as(
+        &self,
+        namespace: &str,
+        proposal: Proposal,
+        allowed: Option<impl FnOnce() -> Result<(), ApiError>>,
     ) -> Result<Written, ApiError> {
         let Proposal {
             mut object,
@@ -200,28 +216,36 @@ impl<'a> Writer<'a> {
         } = proposal;
         let resource = self.resource;
         meta::place(&mut object, resource, namespace)?;
-        let mut has_version = meta::take_version(&mut object) > 0;
         let shares = resource.shares(&object);
         self.decode(&mut object, complaints, owned)?;
         meta::birth(&mut object, self.server);
         self.check_namespace(namespace, meta::text(&object, "name"))?;
-        self.drop_owners_named_twice(&mut object, !self.patches);
+        if !self.patches {
+            self.drop_owners_named_twice(&mut object, "");
+        }
         if !owned {
             object = manage::update(self, None, object)?;
         }
-        self.drop_owners_named_twice(&mut object, self.patches);
         resource.settle(&mut object)?;
         // What admission adds belongs to nobody.
         admission::mutate(self.server, resource, &mut object)?;
         resource.admit(&mut object);
-        if self.change_by_admission(Operation::Create, &mut object, None)? {
+        let is_changed = self.change_by_admission(Operation::Create, &mut object, None)?;
+        if is_changed {
             // Nobody else says where an object is, and when it was made.
             meta::place(&mut object, resource, namespace)?;
             meta::birth(&mut object, self.server);
-            has_version |= meta::take_version(&mut object) > 0;
             // What follows from others may follow for more of it now.
             admission::mutate(self.server, resource, &mut object)?;
             resource.admit(&mut object);
+        }
+        if is_changed || self.patches {
+            self.drop_owners_named_twice(&mut object, AFTER_ADMISSION);
+        }
+        if allowed.is_some() {
+            // There is nothing that it could be of.
+            meta::version(&object)?;
+            meta::of_mut(&mut object).remove("resourceVersion");
         }
         // Before anything is said of what is wrong with a role.
         if let Some(user) = self.user {
@@ -243,7 +267,9 @@ impl<'a> Writer<'a> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about_kind(&name), &errors));
         }
-        allowed()?;
+        if let Some(allowed) = allowed {
+            allowed()?;
+        }
         admission::validate(self.server, resource, &object, None)?;
         self.check_security(&object, None)?;
         // Addresses keep nobody waiting while others are asked, who may ask back. They are
@@ -263,6 +289,9 @@ impl<'a> Writer<'a> {
                 }
             };
         }
+        // The store takes none, which a dry run does not ask.
+        let has_version = meta::version(&object).is_ok_and(|version| version > 0);
+        let given = meta::of_mut(&mut object).remove("resourceVersion");
         let key = resource.key(namespace, &name);
         let exists = || {
             let live = self.server.store.get(&resource.table, &key);
@@ -301,6 +330,9 @@ impl<'a> Writer<'a> {
         if self.dry_run {
             if self.server.store.get(&resource.table, &key).is_some() {
                 return Err(exists());
+            }
+            if let Some(given) = given {
+                meta::of_mut(&mut object).insert("resourceVersion".to_owned(), given);
             }
             let object = Arc::new(Object::unstored(&key, &object));
             return Ok(Written { object });
@@ -364,7 +396,8 @@ impl<'a> Writer<'a> {
             let live = live.ok_or_else(|| ApiError::not_found(resource.about(name)))?;
             let before = self.before(&live, Resource::shown_now)?;
             let proposal = propose(&before)?;
-            let conditional = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
+            let is_named = !matches!(meta::text(&proposal.object, "resourceVersion"), "" | "0");
+            let conditional = is_named && proposal.version != Versioned::OfLive;
             let Next {
                 after,
                 mark,
@@ -420,6 +453,7 @@ impl<'a> Writer<'a> {
         let resource = self.resource;
         let Proposal {
             object: mut after,
+            version,
             owned,
             complaints,
             hollow,
@@ -429,32 +463,32 @@ impl<'a> Writer<'a> {
         } = proposal;
         meta::place(&mut after, resource, live.namespace())?;
         self.decode_as(&mut after, complaints, owned, shown.as_deref())?;
-        self.check_identity(&after, live)?;
+        self.check_uid(&after, live)?;
         meta::preserve(&mut after, before);
-        self.drop_owners_named_twice(&mut after, !self.patches);
+        if !self.patches {
+            self.drop_owners_named_twice(&mut after, "");
+        }
         if !owned {
             // Null is another value than an empty text to who owns it.
             replace_at(&mut after, &blank, "", NULL);
             after = manage::update(self, Some(before), after)?;
             replace_at(&mut after, &blank, NULL, "");
         }
-        self.drop_owners_named_twice(&mut after, self.patches);
         resource.settle(&mut after)?;
-        if self.patches && meta::text(&after, "resourceVersion").is_empty() {
-            // Who is asked sees the patched object.
-            let version = live.version().to_string();
-            meta::of_mut(&mut after).insert("resourceVersion".to_owned(), json!(version));
-        }
-        if self.change_by_admission(Operation::Update, &mut after, Some(before))? {
+        let is_changed = self.change_by_admission(Operation::Update, &mut after, Some(before))?;
+        if is_changed {
             // Nobody else says where an object is, and what it has from the server.
             meta::place(&mut after, resource, live.namespace())?;
             meta::preserve(&mut after, before);
-            update::check_versioned(resource, live.name(), &after)?;
-            self.check_version(&after, live)?;
+        }
+        if is_changed || self.patches {
+            self.drop_owners_named_twice(&mut after, AFTER_ADMISSION);
         }
         if let Some(user) = self.user {
             access::check_escalation(self.server, user, resource, &after, Some(before))?;
         }
+        // Who is asked may have given it another one.
+        self.check_version(version, &after, live)?;
         match self.part {
             Part::Status => {
                 resource.prepare_status(&mut after, before);
@@ -599,36 +633,6 @@ impl<'a> Writer<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Refuses an object that was read in another version, or is another one.
-    fn check_identity(&self, after: &Value, live: &Object) -> Result<(), ApiError> {
-        let about = self.resource.about(live.name());
-        let uid = meta::text(after, "uid");
-        // Of a patched object it is looked at as any other field.
-        if !self.patches && !uid.is_empty() && uid != live.uid() {
-            let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                self.resource.plural,
-                live.key(),
-                live.uid()
-            );
-            return Err(ApiError::conflict(about, &why));
-        }
-        self.check_version(after, live)
-    }
-
-    /// Refuses an object that was made from another version than the live one.
-    fn check_version(&self, after: &Value, live: &Object) -> Result<(), ApiError> {
-        let about = self.resource.about(live.name());
-        match meta::text(after, "resourceVersion") {
-            "" | "0" => Ok(()),
-            version if version == live.version().to_string() => Ok(()),
-            version if version.parse::<u64>().is_err() => Err(ApiError::internal(format!(
-                "strconv.ParseUint: parsing {version:?}: invalid syntax"
-            ))),
-            _ => Err(ApiError::modified(about)),
-        }
     }
 
     /// Refuses new objects where there is no namespace, or none for long.
