@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::EXPECT;
 use http::request::Parts;
-use http::{Method, Request};
+use http::{Method, Request, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use parking_lot::Mutex;
@@ -35,12 +36,16 @@ use crate::status::{About, ApiError};
 
 /// The longest body that is read, as with the real server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
-/// How much more of a body is taken and thrown away before its request is refused.
+/// How much more of a body is taken and thrown away before its request is answered.
 ///
 /// Who still sends while a connection or stream is closed may never see the answer.
-const DRAINED: usize = 64 * 1024 * 1024;
+const DRAINED: usize = 32 * 1024 * 1024;
 /// How long that may take.
 const DRAINING: Duration = Duration::from_secs(10);
+/// How long nothing may come meanwhile.
+const SILENCE: Duration = Duration::from_millis(500);
+/// How long the head of a request may be, as with the real server.
+pub(crate) const HEAD_LIMIT: usize = 1024 * 1024;
 
 /// How the server knows who sends a request.
 #[derive(Debug, Clone)]
@@ -61,32 +66,59 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let route = Route::parse(request.uri().path());
+    let is_sent = matches!(caller, Caller::Socket);
+    let (parts, body) = request.into_parts();
+    let parts = Arc::new(parts);
+    let mut body = pin!(body);
+    let answer = if is_sent && head(&parts) > HEAD_LIMIT {
+        let code = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        response::text(code, "431 Request Header Fields Too Large")
+    } else {
+        attend(shared, &parts, body.as_mut(), caller).await?
+    };
+    // Who has asked whether to send anything is not told to go on.
+    if is_sent && !body.is_end_stream() && !parts.headers.contains_key(EXPECT) {
+        drain(body).await;
+    }
+    let mut answer = compress::answer(&parts.headers, answer).await;
+    if parts.method == Method::HEAD {
+        *answer.body_mut() = response::empty();
+    }
+    Ok(answer)
+}
+
+/// Answers one request, whatever of its body is left.
+async fn attend<B>(
+    shared: &Arc<Shared>,
+    parts: &Arc<Parts>,
+    body: Pin<&mut B>,
+    caller: Caller,
+) -> Result<Answer, BodyError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let route = Route::parse(parts.uri.path());
     let is_admin = matches!(&route, Route::Other(segments) if admin::is_path(segments));
     if shared.faults.outage() != Outage::None && !is_admin {
         return Ok(response::refusal(&ApiError::unavailable()));
     }
     shared.controllers.ensure_running(shared);
     shared.actors.ensure_running(shared);
-    let (parts, body) = request.into_parts();
-    let parts = Arc::new(parts);
-    let mut body = pin!(body);
-    let is_sent = matches!(caller, Caller::Socket);
-    let answer = match answer(shared, &parts, route, body.as_mut(), caller).await {
-        Ok(answer) => answer,
-        Err(Failure::Refused(error)) => {
-            if is_sent {
-                drain(body).await;
-            }
-            response::refusal(&error)
-        }
-        Err(Failure::Broken(error)) => return Err(error),
-    };
-    let mut answer = compress::answer(&parts.headers, answer).await;
-    if parts.method == Method::HEAD {
-        *answer.body_mut() = response::empty();
+    match answer(shared, parts, route, body, caller).await {
+        Ok(answer) => Ok(answer),
+        Err(Failure::Refused(error)) => Ok(response::refusal(&error)),
+        Err(Failure::Broken(error)) => Err(error),
     }
-    Ok(answer)
+}
+
+/// About how many bytes the head of a request has.
+fn head(parts: &Parts) -> usize {
+    let uri = &parts.uri;
+    let path = uri.path().len() + uri.query().map_or(0, |query| query.len() + 1);
+    let headers = parts.headers.iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    path + headers.sum::<usize>()
 }
 
 /// Why a request has no answer of its own.
@@ -117,15 +149,16 @@ where
     }
 }
 
-/// Takes what is left of the body of a refused request, within limits.
+/// Takes what is left of the body of a request, within limits. Who sends more, or is slower,
+/// may not see the answer.
 async fn drain<B>(body: Pin<&mut B>)
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut rest = Limited::new(body, DRAINED);
-    let all = async { while let Some(Ok(_)) = rest.frame().await {} };
-    // Who sends more, or is slower, may not see the answer.
+    let all =
+        async { while let Ok(Some(Ok(_))) = tokio::time::timeout(SILENCE, rest.frame()).await {} };
     let _ = tokio::time::timeout(DRAINING, all).await;
 }
 

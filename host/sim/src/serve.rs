@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{Request, StatusCode};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -21,8 +20,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
-use crate::http::response::{self, Answer};
-use crate::http::{self, Caller};
+use crate::http::{self, Caller, HEAD_LIMIT};
 use crate::identity::Identity;
 use crate::kubeconfig;
 use crate::server::{Server, Shared};
@@ -30,12 +28,10 @@ use crate::state::{Known, StateError};
 
 /// The names that the certificate is for.
 pub(crate) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// How long the head of a request may be, as with the real server.
-const HEAD_LIMIT: usize = 1024 * 1024;
 /// What of one is read before it is refused: a little more, so that the refusal is heard.
 const HEAD_BUFFER: usize = HEAD_LIMIT + 64 * 1024;
 /// How many headers one may have. The real server knows no such limit.
-const HEADERS: usize = 4096;
+const HEADERS: usize = 1024;
 /// How long a head may be in HTTP/2: the library resets the streams of longer paths, which
 /// clients take for a bad connection and try again for ever, while it answers longer heads.
 const HEAD_LIMIT_2: u32 = 64 * 1024;
@@ -276,9 +272,6 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move {
-            if head(&request) > HEAD_LIMIT {
-                return Ok(too_long());
-            }
             // An error ends the connection without an answer.
             let answer = http::handle(&shared, request, Caller::Socket).await;
             answer.map_err(io::Error::other)
@@ -301,19 +294,4 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     {
         tracing::debug!(%error, "connection ended");
     }
-}
-
-/// About how many bytes the head of a request has.
-fn head<B>(request: &Request<B>) -> usize {
-    let uri = request.uri();
-    let path = uri.path().len() + uri.query().map_or(0, |query| query.len() + 1);
-    let headers = request.headers().iter();
-    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
-    path + headers.sum::<usize>()
-}
-
-/// What the real server says to heads that are too long.
-fn too_long() -> Answer {
-    let code = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    response::text(code, "431 Request Header Fields Too Large")
 }
