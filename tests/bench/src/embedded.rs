@@ -75,9 +75,10 @@ async fn applies(figures: &mut Figures) -> Result<()> {
     let what = "embedded / kube-apiserver, applies a second, median";
     figures.at_least(what, median(&mut inside), "", 10.0);
     // Both over TLS, each in a process of its own. There the client takes more of the same
-    // processors than the server, so that the servers are held to what they take themselves.
+    // processors than the server, so that ten times is for what the servers take themselves,
+    // which includes whatever else the machine does meanwhile.
     let what = "embedded on a socket / kube-apiserver, applies a second, median";
-    figures.plain(what, median(&mut outside), "");
+    figures.at_least(what, median(&mut outside), "", 4.0);
     let what =
         "embedded on a socket / kube-apiserver and etcd, applies for a second of CPU, median";
     figures.at_least(what, median(&mut cost), "", 10.0);

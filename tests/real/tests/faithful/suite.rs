@@ -52,9 +52,9 @@ const UNCHANGED: usize = 200;
 /// How often a scenario that was written by hand is played before a difference counts that
 /// may be chance.
 const TRIES: usize = 3;
-/// How many scenarios may be played again. Chance strikes one now and then; what strikes
-/// more of them is a fault that comes and goes.
-const AGAIN: usize = 8;
+/// How many percent of scenarios may be played again. Chance strikes one now and then, more
+/// on a slow machine; what strikes more of them is a fault that comes and goes.
+const AGAIN: f64 = 5.0;
 /// How many operations are written by hand at least.
 const WRITTEN: usize = 800;
 
@@ -157,6 +157,10 @@ struct Score {
     listed: usize,
     /// Operations with other differences.
     different: usize,
+    /// Scenarios that were written by hand.
+    scenarios: usize,
+    /// Those that were played again.
+    again: usize,
     report: String,
 }
 
@@ -192,6 +196,7 @@ impl Score {
             listed,
             different,
             report,
+            ..
         } = self;
         println!(
             "{what}: {:.2} % of {operations} operations are answered alike; {listed} differ as accepted.yaml says, {different} otherwise",
@@ -223,16 +228,12 @@ async fn corpus(
         compared.push(played(one).await?);
     }
     let (mut score, mut sum) = (Score::default(), Tally::default());
-    let mut again = 0;
     for (scenario, (findings, tallies)) in scenarios.iter().zip(compared) {
         score.judge(accepted, scenario, findings);
-        again += usize::from(tallies.len() > 1);
+        score.again += usize::from(tallies.len() > 1);
         tallies.into_iter().for_each(|tally| sum.add(tally));
     }
-    ensure!(
-        again <= AGAIN,
-        "{again} scenarios had to be played again, which are too many for chance"
-    );
+    score.scenarios = scenarios.len();
     Ok((score, sum))
 }
 
@@ -389,6 +390,11 @@ async fn the_embedded_server_answers_as_the_real_one_does() -> Result<()> {
     let (written, mut tally) = corpus(&servers, &mut accepted, &filter).await?;
     println!("the corpus took {:.1} s", started.elapsed().as_secs_f32());
     written.print("corpus");
+    let again = percent(written.again, written.scenarios);
+    println!(
+        "{} of {} scenarios were played again",
+        written.again, written.scenarios
+    );
     let kinds = kinds(&servers).await?;
     let (mut randoms, mut first) = (Vec::new(), Vec::new());
     for seed in (seed..).take(seeds) {
@@ -445,6 +451,10 @@ async fn the_embedded_server_answers_as_the_real_one_does() -> Result<()> {
 
     ensure!(written.different == 0, "the corpus is answered differently");
     if filter.is_empty() {
+        ensure!(
+            again <= AGAIN,
+            "{again:.1} % of the scenarios had to be played again, more than chance makes"
+        );
         ensure!(
             written.operations >= WRITTEN,
             "{} operations were written by hand; make it {WRITTEN}",
