@@ -18,6 +18,8 @@ use http::{Method, Request, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use parking_lot::Mutex;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use self::negotiate::Accepted;
 use self::query::Query;
@@ -44,6 +46,8 @@ const DRAINED: usize = 32 * 1024 * 1024;
 const DRAINING: Duration = Duration::from_secs(10);
 /// How long nothing may come meanwhile.
 const SILENCE: Duration = Duration::from_millis(500);
+/// Longer bodies may be worked on for seconds.
+const LONG: usize = 64 * 1024;
 /// How long the head of a request may be, as with the real server.
 pub(crate) const HEAD_LIMIT: usize = 1024 * 1024;
 
@@ -76,8 +80,10 @@ where
     } else {
         attend(shared, &parts, body.as_mut(), caller).await?
     };
-    // Who has asked whether to send anything is not told to go on.
-    if is_sent && !body.is_end_stream() && !parts.headers.contains_key(EXPECT) {
+    // Who has asked whether to send a body is not told to go on, unless part of it is read.
+    let is_awaited = parts.headers.contains_key(EXPECT);
+    let is_begun = answer.status() == StatusCode::PAYLOAD_TOO_LARGE;
+    if is_sent && !body.is_end_stream() && (is_begun || !is_awaited) {
         drain(body).await;
     }
     let mut answer = compress::answer(&parts.headers, answer).await;
@@ -174,6 +180,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let is_sent = matches!(caller, Caller::Socket);
     let caller = authenticate::authenticate(shared, &parts.headers, caller)?;
     // No fault strikes questions after the server's health.
     if let Route::Other(segments) = &route
@@ -192,9 +199,8 @@ where
             let verb = parts.method.as_str().to_ascii_lowercase();
             let wanted = access::Asked::Path { verb: &verb, path };
             let user = authenticate::acting_as(shared, &parts.headers, caller, &wanted)?;
-            // Nobody's body is read before it is known who sends it.
-            let body = read(body).await?;
             if admin::is_path(&segments) {
+                let body = read(body).await?;
                 return Ok(admin::answer(shared, &parts.method, &user, &body)?);
             }
             if copy::is_path(&segments) {
@@ -214,12 +220,12 @@ where
             let one = one_of_list(&path, verb, &query);
             let wanted = access::Asked::Resource(access::attributes(&path, verb, one.as_deref()));
             let user = authenticate::acting_as(shared, &parts.headers, caller, &wanted)?;
-            let body = read(body).await?;
             let request = Asking {
                 query,
                 path,
                 verb,
                 one,
+                is_sent,
             };
             resource(shared, parts, request, user, body).await
         }
@@ -233,6 +239,8 @@ struct Asking {
     verb: Verb,
     /// The one object that a list or watch is about.
     one: Option<String>,
+    /// Whether it came over a socket.
+    is_sent: bool,
 }
 
 /// The one object that a list or watch is about, where it says so: access to it may be
@@ -294,18 +302,23 @@ async fn struck(
     Ok((strike, answer))
 }
 
-async fn resource(
+async fn resource<B>(
     shared: &Arc<Shared>,
     parts: &Arc<Parts>,
     asking: Asking,
     user: Arc<Identity>,
-    body: Bytes,
-) -> Result<Answer, Failure> {
+    body: Pin<&mut B>,
+) -> Result<Answer, Failure>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let Asking {
         query,
         path,
         verb,
         one,
+        is_sent,
     } = asking;
     let found = shared
         .registry
@@ -346,6 +359,12 @@ async fn resource(
         return Ok(not_served(shared, &path)?);
     };
     let accepted = Accepted::parse(&parts.headers, verb == Verb::Watch)?;
+    // Nobody's body is read before it is known that he may ask for this.
+    let body = match verb {
+        Verb::Get | Verb::List | Verb::Watch => Bytes::new(),
+        _ => read(body).await?,
+    };
+    let is_long = body.len() > LONG;
     let call = rest::Call {
         server: shared.clone(),
         resource,
@@ -361,7 +380,11 @@ async fn resource(
     if let Some(Outcome::Lost(delay)) = strike.outcome {
         return lose(call, verb, delay, strike.felt).await;
     }
-    let mut answer = rest::dispatch(verb, &call).await?;
+    let mut answer = if is_long && is_sent {
+        apart(rest::dispatch(verb, &call)).await?
+    } else {
+        rest::dispatch(verb, &call).await?
+    };
     if let Some(Outcome::Truncated(after)) = strike.outcome {
         answer = faults::truncate(answer, after, strike.felt);
     }
@@ -369,6 +392,16 @@ async fn resource(
         answer = faults::silence(answer, shared.faults.clone(), watcher);
     }
     Ok(answer)
+}
+
+/// Carries out what may compute for long, where the runtime has several threads: another one
+/// takes over what this one would have had to do, so that nobody else waits for it.
+async fn apart<T>(work: impl Future<Output = T>) -> T {
+    let runtime = Handle::current();
+    match runtime.runtime_flavor() {
+        RuntimeFlavor::MultiThread => block_in_place(|| runtime.block_on(work)),
+        _ => work.await,
+    }
 }
 
 /// Carries a request out, at once or later, and breaks its connection before the

@@ -83,7 +83,7 @@ impl Asked<'_> {
         let client = self.webhook.get("clientConfig").unwrap_or(&Value::Null);
         let answered = ask_now(client, body.to_string().into(), patience);
         let answered = answered.map_err(|why| format!("failed to call webhook: {why}"));
-        let answer = answered.and_then(|answer| Answer::read(&answer, &uid));
+        let answer = answered.and_then(|answer| Answer::read(&answer, &body));
         match answer {
             Ok(answer) => {
                 answer.warnings.iter().for_each(|warning| warn(warning));

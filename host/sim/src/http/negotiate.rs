@@ -1,7 +1,7 @@
 //! Content negotiation: in which form an object is asked for, and given.
 
-use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 
 use crate::decode::{self, Document};
@@ -154,8 +154,10 @@ pub(crate) fn document(
         ))
     };
     let mut repeated = None;
-    let document = match content_type(headers) {
-        "" if headers.contains_key(CONTENT_TYPE) => return Err(unsupported()),
+    let is_empty = headers.get(CONTENT_TYPE).is_none_or(HeaderValue::is_empty);
+    // Go reads media types in any case.
+    let document = match content_type(headers).to_ascii_lowercase().as_str() {
+        "" if !is_empty => return Err(unsupported()),
         "" | "application/json" => decode::json(body).map_err(|why| no_type(&why))?,
         "application/vnd.kubernetes.protobuf" => {
             let value = protobuf::decode(body);
@@ -226,7 +228,6 @@ pub(crate) fn summary(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
 
     use super::*;
 
@@ -304,5 +305,10 @@ mod tests {
         assert_eq!(parse_body(&headers, b"a: 1\n", "Pod").unwrap()["a"], 1);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         assert_eq!(parse_body(&headers, b"k8s", "Pod").unwrap_err().code(), 415);
+        for (given, code) in [("Application/JSON", None), ("", None), (";", Some(415))] {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(given));
+            let refused = parse_body(&headers, b"{}", "Pod").err();
+            assert_eq!(refused.map(|error| error.code()), code, "{given:?}");
+        }
     }
 }

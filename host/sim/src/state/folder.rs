@@ -98,7 +98,7 @@ impl Folder {
         };
         let known = serde_json::from_slice(&text).map_err(|error| StateError::Damaged {
             path,
-            at: u64::try_from(error.column()).unwrap_or(0),
+            at: place(&text, &error),
             why: error.to_string(),
             remedy: "the objects are not affected: remove this file to have another certificate and token made, which earlier kubeconfigs do not know".to_owned(),
         })?;
@@ -235,6 +235,16 @@ pub(super) fn tidy(folder: &Path, content: &Content, number: u64) {
             let _ = fs::remove_file(numbered(folder, kind, *older));
         }
     }
+}
+
+/// The byte of a text at which its JSON is wrong.
+fn place(text: &[u8], error: &serde_json::Error) -> u64 {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let before: usize = lines
+        .take(error.line().saturating_sub(1))
+        .map(<[u8]>::len)
+        .sum();
+    u64::try_from(before + error.column()).unwrap_or_default()
 }
 
 #[cfg(test)]

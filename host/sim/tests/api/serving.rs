@@ -158,6 +158,10 @@ async fn who_sends_too_much_is_told_so() {
                 assert!(answer.contains("\"kind\":\"Status\""), "{answer}");
             }
         }
+        let body = Full::new(Bytes::from(vec![b' '; 8 << 20]));
+        let asking = request(&serving, "POST", serving.token()).header("expect", "100-continue");
+        let (status, answer) = ask(&serving, version, asking.body(body).unwrap()).await;
+        assert_eq!(status, 413, "{version}: {answer}");
     }
 }
 
@@ -181,5 +185,72 @@ async fn heads_may_be_long_but_not_for_ever() {
         let sent = asked.body(Full::default()).unwrap();
         let (status, answer) = ask(&serving, version, sent).await;
         assert_eq!(status, code, "{version}, {count} of {length}: {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_for_much_keeps_nobody_waiting() {
+    let serving = Arc::new(server().serve(any_port()).await.unwrap());
+    let containers: Vec<String> = (0..4_000)
+        .map(|number| format!("{{\"name\":\"c{number}\",\"image\":\"i\"}}"))
+        .collect();
+    let pod = format!(
+        "{{\"metadata\":{{\"name\":\"a\"}},\"spec\":{{\"containers\":[{}]}}}}",
+        containers.join(",")
+    );
+    let much = tokio::spawn({
+        let serving = serving.clone();
+        async move {
+            let uri = format!("{}/api/v1/namespaces/default/pods", serving.url());
+            let sent = Request::post(uri)
+                .header("authorization", format!("Bearer {}", serving.token()))
+                .header("content-type", "application/json")
+                .body(Full::new(Bytes::from(pod)));
+            ask(&serving, "h2", sent.unwrap()).await
+        }
+    });
+    let mut meanwhile = 0;
+    while !much.is_finished() {
+        let uri = format!("{}/readyz", serving.url());
+        let sent = Request::get(uri).body(Full::default()).unwrap();
+        let (status, answer) = ask(&serving, "h2", sent).await;
+        assert_eq!(status, 200, "{answer}");
+        meanwhile += usize::from(!much.is_finished());
+    }
+    let (status, answer) = much.await.unwrap();
+    assert_eq!(status, 201, "{answer}");
+    assert!(meanwhile > 3, "{meanwhile} answers came meanwhile");
+}
+
+#[tokio::test]
+async fn nobody_reads_what_may_not_be_sent() {
+    let server = server();
+    let serving = server.serve(any_port()).await.unwrap();
+    let joe = server.token(Identity::user("joe", [""; 0]));
+    for (path, method, token, code) in [
+        ("/api/v1/namespaces/default/configmaps", "POST", &*joe, 403),
+        ("/nope", "POST", serving.token(), 404),
+        (
+            "/api/v1/namespaces/default/nopes",
+            "POST",
+            serving.token(),
+            404,
+        ),
+        ("/version", "GET", serving.token(), 200),
+        (
+            "/api/v1/namespaces/default/configmaps",
+            "GET",
+            serving.token(),
+            200,
+        ),
+    ] {
+        let sent = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", serving.url()))
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(vec![b' '; 4 << 20])));
+        let (status, answer) = ask(&serving, "http/1.1", sent.unwrap()).await;
+        assert_eq!(status, code, "{method} {path}: {answer}");
     }
 }

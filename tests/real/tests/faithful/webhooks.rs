@@ -68,9 +68,16 @@ async fn serve(request: Request<Bytes>) -> Response<Body> {
         response["patchType"] = json!("JSONPatch");
         response["patch"] = json!(BASE64_STANDARD.encode(operations.to_string()));
     }
-    let answer = json!({
+    let mut answer = json!({
         "apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response,
     });
+    match wanted.unwrap_or_default() {
+        "other-version" => answer["apiVersion"] = json!("admission.k8s.io/v1beta1"),
+        "other-group" => answer["apiVersion"] = json!("example.com/v1"),
+        "no-type" => answer = json!({"response": response}),
+        "no-response" => answer["response"] = Value::Null,
+        _ => {}
+    }
     Response::new(http::whole(answer.to_string()))
 }
 

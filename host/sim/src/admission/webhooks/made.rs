@@ -13,7 +13,7 @@ use crate::status::{About, ApiError};
 use crate::typed::Typed;
 
 /// Where the types of kube-apiserver are registered, as its messages name the place.
-const SCHEME: &str = "pkg/runtime/scheme.go:111";
+pub(super) const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// Holds what was made of an object to the type that the webhook saw it as.
 ///

@@ -5,6 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::made::SCHEME;
 use crate::decode;
 use crate::kinds::edit::{flag, integer, items, text};
 use crate::kinds::webhook_client::VERSIONS;
@@ -49,10 +50,12 @@ impl Answer {
     /// # Errors
     ///
     /// When it is none.
-    pub(super) fn read(body: &Bytes, uid: &str) -> Result<Self, String> {
+    pub(super) fn read(body: &Bytes, question: &Value) -> Result<Self, String> {
         let review = serde_json::from_slice(body)
             .map_err(|why| format!("failed to call webhook: it answered no JSON: {why}"))?;
-        let (mut answer, patch) = Answer::of(&review, uid)
+        check_type(&review, text(question, "apiVersion"))
+            .map_err(|why| format!("failed to call webhook: {why}"))?;
+        let (mut answer, patch) = Answer::of(&review, question)
             .map_err(|why| format!("received invalid webhook response: {why}"))?;
         answer.patch = operations(&patch)
             .map_err(|why| format!("received undecodable patch in webhook response: {why}"))?;
@@ -60,19 +63,23 @@ impl Answer {
     }
 
     /// The answer without its operations, and the bytes of these.
-    fn of(review: &Value, uid: &str) -> Result<(Self, Vec<u8>), String> {
+    fn of(review: &Value, question: &Value) -> Result<(Self, Vec<u8>), String> {
+        let wanted = text(question, "apiVersion");
+        // What was asked in the beta says nothing of itself.
+        let is_first = wanted.ends_with("/v1");
         let (version, kind) = (text(review, "apiVersion"), text(review, "kind"));
-        if !version.starts_with(GROUP) || kind != "AdmissionReview" {
+        if is_first && (version, kind) != (wanted, "AdmissionReview") {
+            let slash = if version.contains('/') { "" } else { "/" };
             return Err(format!(
-                "expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {version}, Kind={kind}"
+                "expected webhook response of {wanted}, Kind=AdmissionReview, got {slash}{version}, Kind={kind}"
             ));
         }
         let Some(response) = review.get("response").filter(|given| given.is_object()) else {
-            return Err("webhook response is missing".to_owned());
+            return Err("webhook response was absent".to_owned());
         };
-        let found = text(response, "uid");
-        if found != uid {
-            return Err(format!("expected response.uid={uid:?}, got {found:?}"));
+        let (asked, found) = (text(&question["request"], "uid"), text(response, "uid"));
+        if is_first && found != asked {
+            return Err(format!("expected response.uid={asked:?}, got {found:?}"));
         }
         let warnings = items(response, "warnings").filter_map(Value::as_str);
         let answer = Answer {
@@ -141,13 +148,39 @@ fn patch(response: &Value) -> Result<Vec<u8>, String> {
         .map_err(|why| format!("the patch cannot be read: {why}"))
 }
 
+/// Whether an answer can be read as what was asked for; what it does not say of its type is
+/// that.
+fn check_type(review: &Value, wanted: &str) -> Result<(), String> {
+    let version = Some(text(review, "apiVersion")).filter(|given| !given.is_empty());
+    let kind = Some(text(review, "kind")).filter(|given| !given.is_empty());
+    let (version, kind) = (version.unwrap_or(wanted), kind.unwrap_or("AdmissionReview"));
+    if (version, kind) == (wanted, "AdmissionReview") {
+        return Ok(());
+    }
+    let short = |version: &str| {
+        let (group, short) = version.split_once('/')?;
+        let is_known = group == GROUP && VERSIONS.contains(&short) && kind == "AdmissionReview";
+        is_known.then(|| format!("{short}.{kind}"))
+    };
+    Err(match (short(version), short(wanted)) {
+        (Some(given), Some(wanted)) => {
+            format!("converting ({given}) to ({wanted}): unknown conversion")
+        }
+        _ => format!("no kind {kind:?} is registered for version {version:?} in scheme {SCHEME:?}"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn asked() -> Value {
+        json!({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}})
+    }
+
     fn read(response: &Value) -> Result<Answer, String> {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-        let answer = Answer::read(&review.to_string().into(), "u");
+        let answer = Answer::read(&review.to_string().into(), &asked());
         answer.map_err(|why| why.replace("received invalid webhook response: ", ""))
     }
 
@@ -164,7 +197,7 @@ mod tests {
                 json!({"uid": "v"}),
                 Err("expected response.uid=\"u\", got \"v\""),
             ),
-            (json!(null), Err("webhook response is missing")),
+            (json!(null), Err("webhook response was absent")),
             (
                 json!({"uid": "u", "patch": patch}),
                 Err("webhook returned response.patch but not response.patchType"),
@@ -190,7 +223,7 @@ mod tests {
                 (found, _) => panic!("{response}: {found:?}"),
             }
         }
-        assert!(Answer::read(&Bytes::from_static(b"{"), "u").is_err());
-        assert!(Answer::read(&Bytes::from_static(b"{}"), "u").is_err());
+        assert!(Answer::read(&Bytes::from_static(b"{"), &asked()).is_err());
+        assert!(Answer::read(&Bytes::from_static(b"{}"), &asked()).is_err());
     }
 }
