@@ -9,6 +9,7 @@
 mod call;
 mod made;
 mod review;
+mod trust;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -22,11 +22,10 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::trust;
 use crate::field::quoted;
 use crate::kinds::edit::{object, text};
 
@@ -283,24 +282,15 @@ fn refused(status: StatusCode, said: &str) -> String {
 }
 
 fn trusting(certificates: &[u8]) -> Result<TlsConnector, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(certificates) {
-        let certificate = certificate.map_err(|why| format!("caBundle: {why}"))?;
-        roots
-            .add(certificate)
-            .map_err(|why| format!("caBundle: {why}"))?;
-    }
-    if roots.is_empty() {
+    let certificates = CertificateDer::pem_slice_iter(certificates)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|why| format!("caBundle: {why}"))?;
+    if certificates.is_empty() {
         return Err(
             "its clientConfig has no caBundle, and this server trusts nobody else".to_owned(),
         );
     }
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|why| why.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = trust::trusting(certificates)?;
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
