@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_is_trusted_may_be_shown_itself() {
         for is_ca in [IsCa::Ca(BasicConstraints::Unconstrained), IsCa::NoCa] {
-            let shown = made(is_ca.clone());
+            let shown = made(is_ca);
             let known = shown.0.clone();
             assert_eq!(shake(&known, shown, "127.0.0.1"), Ok(()), "{is_ca:?}");
         }
