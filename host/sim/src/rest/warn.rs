@@ -10,8 +10,9 @@ use crate::kinds::edit::{items, text};
 use crate::names;
 
 impl Writer<'_> {
-    /// Keeps one of owners that are the same, and tells the caller. The real server does so
-    /// before it looks at who owns which fields, and of what is patched only then.
+    /// Keeps one of owners that are the same, and tells the caller `when` they were. The real
+    /// server does so before it looks at who owns which fields, but not of what is patched,
+    /// and of everything after admission.
     pub(super) fn drop_owners_named_twice(&self, object: &mut Value, when: &str) {
         let twice = meta::drop_owners_named_twice(object);
         if twice.is_empty() {

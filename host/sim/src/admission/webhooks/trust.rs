@@ -114,7 +114,7 @@ mod tests {
 
     use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
     use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-    use tokio_rustls::rustls::{ClientConnection, ServerConfig, ServerConnection, Stream};
+    use tokio_rustls::rustls::{ClientConnection, ServerConfig, ServerConnection};
 
     use super::*;
 
@@ -153,7 +153,6 @@ mod tests {
         let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         let shaken = connection.complete_io(&mut stream).map(drop);
-        let _ = Stream::new(&mut connection, &mut stream);
         drop(stream);
         server.join().unwrap();
         shaken.map_err(|error| error.to_string())
