@@ -347,6 +347,9 @@ impl Turn {
     /// Makes calls until there are none, the lane rests, or the turn is over.
     fn take(mut self) -> Next {
         let end = Instant::now() + TURN;
+        // To ask for it is a system call, so it is asked for when it matters: what calls
+        // computed before one that fails counts for that as well, where it is not worth a rest.
+        let (mut known, mut known_at) = (computed(), Instant::now());
         loop {
             let mut state = self.lane.state.lock();
             let rest = state
@@ -363,11 +366,17 @@ impl Turn {
                 return Next::Nothing;
             };
             drop(state);
-            let (begun, used) = (Instant::now(), computed());
+            let begun = Instant::now();
             let failed = call() == Ended::Failed;
-            let (now, used) = (Instant::now(), computed().saturating_sub(used));
-            let mut state = self.lane.state.lock();
+            let now = Instant::now();
+            let mut used = Duration::ZERO;
+            if failed || now.duration_since(known_at) > REST {
+                let before = std::mem::replace(&mut known, computed());
+                used = known.saturating_sub(before).min(now.duration_since(begun));
+                known_at = now;
+            }
             if failed {
+                let mut state = self.lane.state.lock();
                 // A rest does not set them apart.
                 let rested = state.rests;
                 let before = state.failed.replace(now).max(rested);
@@ -378,7 +387,6 @@ impl Turn {
                     state.rests = state.rests.max(Some(now + rest));
                 }
             }
-            drop(state);
             if now >= end {
                 return Next::Turn(self);
             }

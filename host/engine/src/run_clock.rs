@@ -6,6 +6,7 @@
 //! host, which happens a dozen times in a small call. So stretches that are short by
 //! the wall are taken as they are, and the kernel is asked about long ones only.
 
+use crate::processor::Reading;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -22,16 +23,15 @@ const FRESH: Duration = Duration::from_millis(1);
 pub(crate) struct RunClock {
     /// When the guest took over; none while the host has control.
     since: Option<Instant>,
-    reading: Option<Reading>,
+    known: Option<Known>,
     total: Duration,
 }
 
-/// A thread's processor time at one moment.
+/// A reading of a thread's, and what came of it.
 #[derive(Debug)]
-struct Reading {
+struct Known {
     thread: ThreadId,
-    at: Instant,
-    processor: Duration,
+    reading: Reading,
     /// What has been charged since, without asking.
     charged: Duration,
 }
@@ -42,6 +42,8 @@ trait Clocks {
     fn now(&self) -> Instant;
     /// Processor time that this thread has had.
     fn processor(&self) -> Duration;
+    /// The same, as it was at this moment or later.
+    fn reading_since(&self, oldest: Instant) -> Reading;
 }
 
 /// Those of the thread that asks.
@@ -58,6 +60,10 @@ impl Clocks for Here {
 
     fn processor(&self) -> Duration {
         crate::processor::of_this_thread()
+    }
+
+    fn reading_since(&self, oldest: Instant) -> Reading {
+        crate::processor::read_since(oldest)
     }
 }
 
@@ -86,14 +92,14 @@ impl RunClock {
 
     fn resume_by(&mut self, clocks: &impl Clocks) {
         let (thread, now) = (clocks.thread(), clocks.now());
-        let fresh = self.reading.as_ref().is_some_and(|reading| {
-            reading.thread == thread && now.saturating_duration_since(reading.at) < FRESH
+        let fresh = self.known.as_ref().is_some_and(|known| {
+            known.thread == thread && now.saturating_duration_since(known.reading.at) < FRESH
         });
         if !fresh {
-            self.reading = Some(Reading {
+            let oldest = now.checked_sub(FRESH).unwrap_or(now);
+            self.known = Some(Known {
                 thread,
-                at: now,
-                processor: clocks.processor(),
+                reading: clocks.reading_since(oldest),
                 charged: Duration::ZERO,
             });
         }
@@ -106,24 +112,23 @@ impl RunClock {
         };
         let now = clocks.now();
         let wall = now.saturating_duration_since(since);
-        let Some(reading) = &mut self.reading else {
+        let Some(known) = &mut self.known else {
             self.total += wall;
             return;
         };
         if wall < SHORT {
-            reading.charged += wall;
+            known.charged += wall;
             self.total += wall;
             return;
         }
         let processor = clocks.processor();
         let had = processor
-            .saturating_sub(reading.processor)
-            .saturating_sub(reading.charged);
+            .saturating_sub(known.reading.processor)
+            .saturating_sub(known.charged);
         self.total += had.min(wall);
-        *reading = Reading {
-            thread: reading.thread,
-            at: now,
-            processor,
+        *known = Known {
+            thread: known.thread,
+            reading: Reading { at: now, processor },
             charged: Duration::ZERO,
         };
     }
@@ -172,6 +177,13 @@ mod tests {
         fn processor(&self) -> Duration {
             self.asked.set(self.asked.get() + 1);
             self.processor.get()
+        }
+
+        fn reading_since(&self, _: Instant) -> Reading {
+            Reading {
+                at: self.now(),
+                processor: self.processor(),
+            }
         }
     }
 
