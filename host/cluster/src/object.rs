@@ -3,10 +3,12 @@
 mod cut;
 mod glance;
 mod payload;
+mod span;
 mod words;
 
 use crate::resource::Resource;
 use cut::cut_managed_fields;
+use memchr::memmem;
 pub(crate) use glance::Glance;
 pub(crate) use payload::without_payload;
 use reeve_core::selector::Selector;
@@ -14,6 +16,7 @@ use reeve_core::{GroupVersionKind, ObjectReference};
 use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use span::Spans;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,6 +36,7 @@ pub struct Object {
     generation: Option<i64>,
     deleting: bool,
     json: Box<str>,
+    spans: Spans,
     managed_fields: Option<Box<str>>,
 }
 
@@ -82,15 +86,22 @@ pub struct Manager {
 
 /// One entry of `managedFields`. Not flattened, since that takes an entry apart twice.
 #[derive(Deserialize)]
-struct ManagedFields<'a> {
+struct ManagedFields<'a, F> {
     #[serde(borrow, default)]
     manager: Cow<'a, str>,
     #[serde(borrow, default)]
     operation: Cow<'a, str>,
     #[serde(borrow, default)]
     subresource: Cow<'a, str>,
-    #[serde(borrow, default, rename = "fieldsV1")]
-    fields: Option<&'a RawValue>,
+    #[serde(rename = "fieldsV1")]
+    fields: Option<F>,
+}
+
+impl<F> ManagedFields<'_, F> {
+    /// Whether it says what a manager owns by server-side apply to the object itself.
+    fn is_of(&self, manager: &str) -> bool {
+        self.manager == manager && self.operation == "Apply" && self.subresource.is_empty()
+    }
 }
 
 #[derive(Deserialize)]
@@ -122,6 +133,10 @@ struct Metadata<'a> {
     owner_references: Option<Vec<OwnerReference<'a>>>,
     #[serde(borrow)]
     deletion_timestamp: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    finalizers: Option<&'a RawValue>,
     #[serde(borrow)]
     managed_fields: Option<&'a RawValue>,
 }
@@ -169,9 +184,14 @@ impl Object {
         let owners = metadata.owner_references.iter().flatten();
         let labels = metadata.labels.iter().flatten();
         let labels = labels.map(|(key, value)| (&*key.0, &*value.0));
+        let cut = cut_managed_fields(json, metadata.managed_fields, typed);
         Ok(Self {
             words: Words::new(names, owners.map(|owner| &*owner.uid), labels),
-            json: cut_managed_fields(json, metadata.managed_fields, typed),
+            spans: Spans {
+                annotations: cut.place(metadata.annotations),
+                finalizers: cut.place(metadata.finalizers),
+            },
+            json: cut.json,
             managed_fields: metadata.managed_fields.map(|fields| fields.get().into()),
             resource: resource.clone(),
             generation: metadata.generation,
@@ -249,43 +269,23 @@ impl Object {
     /// Its annotations. They are read from the JSON at each call: they are asked
     /// for seldom and may be long.
     pub fn annotations(&self) -> BTreeMap<String, String> {
-        #[derive(Deserialize)]
-        struct Annotated {
-            metadata: Annotations,
-        }
-        #[derive(Deserialize)]
-        struct Annotations {
-            #[serde(default)]
-            annotations: Option<BTreeMap<String, String>>,
-        }
-        serde_json::from_str::<Annotated>(&self.json)
-            .ok()
-            .and_then(|object| object.metadata.annotations)
-            .unwrap_or_default()
+        let text = self.spans.annotations.of(&self.json);
+        let read = text.and_then(|text| serde_json::from_str(text).ok());
+        read.unwrap_or_default()
     }
 
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<String> {
-        self.annotations().remove(key)
+        let text = self.spans.annotations.of(&self.json)?;
+        // Most have few. Only what is escaped could be the key in disguise.
+        let may_have = text.contains(key) || text.contains('\\');
+        may_have.then(|| self.annotations().remove(key)).flatten()
     }
 
     /// Its finalizers. They are read from the JSON at each call.
     pub fn finalizers(&self) -> Vec<String> {
-        #[derive(Deserialize)]
-        struct Finalized {
-            metadata: Finalizers,
-        }
-        #[derive(Deserialize)]
-        struct Finalizers {
-            #[serde(default)]
-            finalizers: Option<Vec<Value>>,
-        }
-        // Most have none. Only what is escaped could be the word in disguise.
-        if !self.json.contains("\"finalizers\"") && !self.json.contains('\\') {
-            return Vec::new();
-        }
-        let read = serde_json::from_str::<Finalized>(&self.json).ok();
-        let all = read.and_then(|object| object.metadata.finalizers);
+        let text = self.spans.finalizers.of(&self.json);
+        let all: Option<Vec<Value>> = text.and_then(|text| serde_json::from_str(text).ok());
         let all = all.iter().flatten();
         all.filter_map(|one| one.as_str().map(str::to_owned))
             .collect()
@@ -313,6 +313,7 @@ impl Object {
     pub(crate) fn without_payload(mut self) -> Self {
         if let Some(json) = without_payload(&self.json) {
             self.json = json.into_boxed_str();
+            self.spans = Spans::find(&self.json);
         }
         self
     }
@@ -349,10 +350,11 @@ impl Object {
     /// As [`Object::manager_fields`], with whether nobody else owns fields, and the
     /// manager none in another way.
     pub fn fields_of(&self, manager: &str) -> Option<(Value, bool)> {
+        if let Some(only) = self.only_entry() {
+            return only.is_of(manager).then_some((only.fields?, true));
+        }
         let entries = self.entries();
-        let entry = entries.iter().find(|entry| {
-            entry.manager == manager && entry.operation == "Apply" && entry.subresource.is_empty()
-        })?;
+        let entry = entries.iter().find(|entry| entry.is_of(manager))?;
         let fields = serde_json::from_str(entry.fields?.get()).ok()?;
         Some((fields, entries.len() == 1))
     }
@@ -368,7 +370,18 @@ impl Object {
         managers.collect()
     }
 
-    fn entries(&self) -> Vec<ManagedFields<'_>> {
+    /// The entry of an object that has one, which then is gone through once.
+    fn only_entry(&self) -> Option<ManagedFields<'_, Value>> {
+        let json = self.managed_fields.as_deref()?;
+        // An entry without a manager is nobody's that is asked for.
+        if memmem::find_iter(json.as_bytes(), "\"manager\"").nth(1).is_some() {
+            return None;
+        }
+        let [entry] = serde_json::from_str::<[ManagedFields<'_, Value>; 1]>(json).ok()?;
+        Some(entry)
+    }
+
+    fn entries(&self) -> Vec<ManagedFields<'_, &RawValue>> {
         self.managed_fields
             .as_deref()
             .and_then(|json| serde_json::from_str(json).ok())
@@ -479,6 +492,37 @@ mod tests {
         ] {
             assert_eq!(parse(json).unwrap().finalizers(), *expected, "{json}");
         }
+    }
+
+    /// Whatever is taken out before or behind them, put at the head, or marked.
+    #[test]
+    fn annotations_and_finalizers_are_found_where_they_are() {
+        let typed = r#""apiVersion":"v1","kind":"ConfigMap","#;
+        let fields = r#""managedFields":[{"manager":"m","operation":"Apply"}]"#;
+        let wanted = r#""annotations":{"a/b":"\u0031","c":"2"},"finalizers":["x/y"],"name":"a""#;
+        let payload = r#","binaryData":{"p":"QUFBQQ=="}"#;
+        for typed in [typed, ""] {
+            for metadata in [
+                wanted.to_owned(),
+                format!("{fields},{wanted}"),
+                format!("{wanted},{fields}"),
+                format!("{fields} , {wanted}"),
+            ] {
+                let json = format!(" {{{typed}\"metadata\":{{{metadata}}}{payload}}}");
+                let whole = parse(&json).unwrap();
+                for object in [whole.clone(), whole.without_payload()] {
+                    let expected = [("a/b", "1"), ("c", "2")];
+                    let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+                    assert_eq!(object.annotations(), expected.into(), "{json}");
+                    assert_eq!(object.annotation("a/b").as_deref(), Some("1"), "{json}");
+                    assert_eq!(object.annotation("b"), None, "{json}");
+                    assert_eq!(object.finalizers(), ["x/y"], "{json}");
+                }
+            }
+        }
+        let null = parse(r#"{"metadata":{"name":"a","annotations":null,"finalizers":null}}"#);
+        let null = null.unwrap();
+        assert!(null.annotations().is_empty() && null.finalizers().is_empty());
     }
 
     #[test]

@@ -1,7 +1,19 @@
 //! Taking `managedFields` out of an object's JSON without touching the rest.
 
+use super::span::Span;
 use reeve_core::GroupVersionKind;
 use serde_json::value::RawValue;
+
+/// The text of an object that something was taken out of.
+pub(super) struct Cut<'a> {
+    pub(super) json: Box<str>,
+    original: &'a str,
+    /// What of the original stands before what was taken out, and how much of it that is.
+    before: usize,
+    out: usize,
+    /// What stands in the new text alone, at its head.
+    head: usize,
+}
 
 /// The text of an object without the member whose value is `managed_fields`, a
 /// slice of that very text, and with `apiVersion` and `kind` where they are
@@ -9,17 +21,24 @@ use serde_json::value::RawValue;
 ///
 /// Parsing and printing anew would cost more, and would change numbers that do
 /// not fit a float.
-pub(super) fn cut_managed_fields(
-    json: &str,
+pub(super) fn cut_managed_fields<'a>(
+    json: &'a str,
     managed_fields: Option<&RawValue>,
     missing_type: Option<&GroupVersionKind>,
-) -> Box<str> {
+) -> Cut<'a> {
     let (before, after) = match managed_fields.and_then(|value| around_member(json, value.get())) {
         Some(parts) => parts,
         None => (json, ""),
     };
+    let cut = |head: &str, begin: &str| Cut {
+        json: concat(&[head, begin, after]),
+        original: json,
+        before: before.len(),
+        out: json.len() - before.len() - after.len(),
+        head: (head.len() + begin.len()).saturating_sub(before.len()),
+    };
     let Some(kind) = missing_type else {
-        return concat(&["", before, after]);
+        return cut("", before);
     };
     // The text starts with a brace, since it was read as an object, and holds
     // `metadata` at least, hence the comma.
@@ -29,7 +48,23 @@ pub(super) fn cut_managed_fields(
         serde_json::Value::from(api_version),
         serde_json::Value::from(&*kind.kind),
     );
-    concat(&[&head, before.strip_prefix('{').unwrap_or(before), after])
+    cut(&head, before.strip_prefix('{').unwrap_or(before))
+}
+
+impl Cut<'_> {
+    /// Where a value that is a slice of the original text stands in the new one.
+    pub(super) fn place(&self, value: Option<&RawValue>) -> Span {
+        let place = |value: &str| {
+            let start = (value.as_ptr() as usize).checked_sub(self.original.as_ptr() as usize)?;
+            let start = match start < self.before {
+                true => start,
+                false => start.checked_sub(self.out)?,
+            };
+            Some(Span::new(start + self.head, value.len()))
+        };
+        let place = value.and_then(|value| place(value.get()));
+        place.unwrap_or_default()
+    }
 }
 
 /// The text before and after a member, given its value as a slice of the text.

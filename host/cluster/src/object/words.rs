@@ -18,10 +18,15 @@ const SEPARATOR: char = '\0';
 impl Words {
     pub(super) fn new<'a>(
         [namespace, name, uid, version]: [&str; 4],
-        owners: impl Iterator<Item = &'a str>,
-        labels: impl Iterator<Item = (&'a str, &'a str)>,
+        owners: impl Iterator<Item = &'a str> + Clone,
+        labels: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     ) -> Self {
-        let mut text = String::new();
+        let names: usize = [namespace, name, uid, version].map(str::len).iter().sum();
+        let of_owners = owners.clone().map(|owner| owner.len() + 1);
+        let of_labels = labels.clone().map(|(key, value)| key.len() + value.len() + 2);
+        // To the byte, so that it is one allocation.
+        let bytes = names + of_owners.sum::<usize>() + of_labels.sum::<usize>();
+        let mut text = String::with_capacity(bytes);
         let mut ends = [0; 5];
         for (end, part) in ends.iter_mut().zip([namespace, name, uid, version, ""]) {
             text.push_str(part);
