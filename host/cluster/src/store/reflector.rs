@@ -4,7 +4,7 @@ use super::objects::Objects;
 use super::shared::{Event, Shared};
 use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
-use super::wire::{Bookmark, Line, Lines, Page, Told, told};
+use super::wire::{Bookmark, Head, Line, Lines, Page, Told, told};
 use crate::jitter::Jitter;
 use crate::object::{Object, ObjectError};
 use crate::resource::Resource;
@@ -244,10 +244,17 @@ impl Reflector {
 
     /// Takes in one line, and returns the version that it brings the watch to.
     fn take_in(&self, line: &[u8]) -> Result<Option<String>, Interruption> {
-        if let Some((told, json)) = told(line)
-            && let Ok(object) = self.spec.read(&self.resource, json)
-        {
-            return Ok(Some(self.tell(told, object)));
+        if let Some((told, json)) = told(line) {
+            // The echo of a write of ours, whose answer came first, or what a list has told.
+            if told == Told::Put
+                && let Some(head) = Head::of(json)
+                && self.shared.knows(&self.spec, self.id, &head)
+            {
+                return Ok(Some(head.version.to_owned()));
+            }
+            if let Ok(object) = self.spec.read(&self.resource, json) {
+                return Ok(Some(self.tell(told, object)));
+            }
         }
         let line: Line<'_> = serde_json::from_slice(line)?;
         let json = line.object.get();

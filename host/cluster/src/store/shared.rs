@@ -12,6 +12,7 @@ use super::snapshot::Snapshot;
 use super::spec::{WatchScope, WatchSpec};
 use super::state::WatchState;
 use super::table::Table;
+use super::wire::Head;
 use crate::cluster::Cluster;
 use crate::object::Object;
 use parking_lot::Mutex;
@@ -227,6 +228,28 @@ impl Shared {
         let changes = view.replace(listed, version, &gone);
         inner.tell(&self.changes, changes);
         self.set_state_locked(&mut inner, spec, id, WatchState::Synced);
+    }
+
+    /// Whether what a watch tells of an object is known already: it is here, and in the very
+    /// state. Then there is no news in it but how far the watch is.
+    pub(super) fn knows(&self, spec: &Arc<WatchSpec>, id: u64, head: &Head<'_>) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.running(spec, id).is_none() {
+            return false;
+        }
+        let view = inner.table.view_of(spec);
+        let known = view.and_then(|view| view.objects.get(head.name));
+        let same = |known: &Arc<Object>| {
+            known.uid() == head.uid && known.resource_version() == head.version
+        };
+        let Some(version) = known.filter(|known| same(known)).map(|known| known.version_number())
+        else {
+            return false;
+        };
+        if let Some(view) = inner.table.view_mut(spec) {
+            view.reach(version);
+        }
+        true
     }
 
     /// Takes in one object's news.
@@ -465,5 +488,35 @@ mod tests {
         shared.replace(&spec, id, after, &listed, Some(6));
         assert_eq!(holds(), 1);
         assert!(shared.inner.lock().watches[&spec].gone.is_empty());
+    }
+
+    #[tokio::test]
+    async fn only_what_is_here_in_the_very_state_is_known() {
+        let server = Server::new(Config::default());
+        server.faults().set_outage(Outage::Refused);
+        let (sender, _changes) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared::new(Cluster::new(server.client()), sender));
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        let json = br#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"}}"#;
+        let object = Arc::new(Object::parse(&resource, json).unwrap());
+        let handle = Shared::watch(&shared, WatchSpec::all(resource), []);
+        let (spec, id) = (handle.spec().clone(), handle.lease.id);
+        let knows = |name, uid, version| {
+            let namespace = None;
+            let name = Name { namespace, name };
+            shared.knows(&spec, id, &Head { name, uid, version })
+        };
+        assert!(!knows("a", "u", "7"));
+        shared.event(&spec, id, Event::Put(object));
+        assert!(knows("a", "u", "7"));
+        assert!(!knows("a", "u", "8") && !knows("a", "v", "7") && !knows("b", "u", "7"));
+        let (spec, id) = (handle.spec().clone(), id + 1);
+        let name = Name { namespace: None, name: "a" };
+        let head = Head { name, uid: "u", version: "7" };
+        assert!(!shared.knows(&spec, id, &head), "another watch");
     }
 }

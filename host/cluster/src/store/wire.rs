@@ -1,5 +1,6 @@
 //! What lists and watches look like on the wire.
 
+use super::objects::Name;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -44,6 +45,39 @@ pub(super) fn told(line: &[u8]) -> Option<(Told, &str)> {
         _ => return None,
     };
     Some((told, object))
+}
+
+/// What an object is and in which state, from the beginning of its JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head<'a> {
+    pub(super) name: Name<'a>,
+    pub(super) uid: &'a str,
+    pub(super) version: &'a str,
+}
+
+impl<'a> Head<'a> {
+    /// Of one that is written byte for byte as API servers write built-in kinds: these fields
+    /// first, and plain. Whether what follows can be read as an object is not known.
+    pub(super) fn of(json: &'a str) -> Option<Self> {
+        let (_, rest) = member("{\"kind\":", json)?;
+        let (_, rest) = member(",\"apiVersion\":", rest)?;
+        let (name, rest) = member(",\"metadata\":{\"name\":", rest)?;
+        let (namespace, rest) = match member(",\"namespace\":", rest) {
+            Some((namespace, rest)) => (Some(namespace), rest),
+            None => (None, rest),
+        };
+        let (uid, rest) = member(",\"uid\":", rest)?;
+        let (version, rest) = member(",\"resourceVersion\":", rest)?;
+        let name = Name { namespace, name };
+        matches!(rest.as_bytes().first(), Some(b',' | b'}')).then_some(Self { name, uid, version })
+    }
+}
+
+/// A text without escapes behind what introduces it, and the rest.
+fn member<'a>(introduced: &str, json: &'a str) -> Option<(&'a str, &'a str)> {
+    let json = json.strip_prefix(introduced)?.strip_prefix('"')?;
+    let (text, rest) = json.split_once('"')?;
+    (!text.contains('\\')).then_some((text, rest))
 }
 
 /// What happened to an object of a watch.
@@ -130,6 +164,29 @@ mod tests {
                 ["{\"a\":1}", "{\"b\":\"long enough\"}", "{}"],
                 "{size}"
             );
+        }
+    }
+
+    #[test]
+    fn a_head_as_servers_write_it_is_taken_apart() {
+        let head = |metadata: &str| {
+            let json = format!(r#"{{"kind":"A","apiVersion":"v1","metadata":{{{metadata}}}}}"#);
+            let head = Head::of(&json);
+            head.map(|head| format!("{:?} {} {}", head.name.namespace, head.name.name, head.uid))
+        };
+        let whole = r#""name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{}"#;
+        assert_eq!(head(whole).as_deref(), Some("Some(\"n\") a u"));
+        let bare = r#""name":"a","uid":"u","resourceVersion":"7""#;
+        assert_eq!(head(bare).as_deref(), Some("None a u"));
+        for other in [
+            r#""name":"a","uid":"u""#,
+            r#""name":"a","uid":"u","resourceVersion":"7"#,
+            r#""name":"a\"","uid":"u","resourceVersion":"7""#,
+            r#""annotations":{},"name":"a","uid":"u","resourceVersion":"7""#,
+            r#""name":"a","generateName":"a-","uid":"u","resourceVersion":"7""#,
+            r#""name":"a", "uid":"u","resourceVersion":"7""#,
+        ] {
+            assert_eq!(head(other), None, "{other}");
         }
     }
 
