@@ -52,14 +52,35 @@ where
     connector.set_connect_timeout(config.connect_timeout);
     let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
     let client = client.build(connector);
+    let base = config.cluster_url.clone();
+    let under = base.path().len() > 1;
     let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
+        .option_layer(under.then(|| config.base_uri_layer()))
+        .map_request(move |request| match under {
+            true => request,
+            false => placed(&base, request),
+        })
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .map_request(guarded)
         .service(client);
     Ok(Client::new(service, config.default_namespace))
+}
+
+/// Puts the place of a server before the path of a request. Of one whose API has a path of its
+/// own kube does that; it composes each URI as a text and reads it.
+fn placed(server: &Uri, request: Request<Body>) -> Request<Body> {
+    let (mut head, body) = request.into_parts();
+    let mut parts = head.uri.clone().into_parts();
+    parts.scheme = server.scheme().cloned();
+    parts.authority = server.authority().cloned();
+    parts.path_and_query = parts.path_and_query.or_else(|| server.path_and_query().cloned());
+    // What has all three is a URI.
+    if let Ok(uri) = Uri::from_parts(parts) {
+        head.uri = uri;
+    }
+    Request::from_parts(head, body)
 }
 
 /// Puts the guard that a request brings between its body and whoever reads it.

@@ -33,7 +33,9 @@ impl Resource {
 
     /// The path of the collection: all of it, or its part in a namespace.
     pub(crate) fn collection_path(&self, namespace: Option<&str>) -> String {
-        let mut path = version_path(&self.kind);
+        // For a name as well.
+        let mut path = String::with_capacity(128);
+        push_version(&mut path, &self.kind);
         if let Some(namespace) = namespace.filter(|_| self.namespaced) {
             path.push_str("/namespaces/");
             push_segment(&mut path, namespace);
@@ -65,11 +67,21 @@ impl fmt::Display for Resource {
 
 /// The path below which a group's version is served.
 pub(crate) fn version_path(kind: &GroupVersionKind) -> String {
-    if kind.group.is_empty() {
-        format!("/api/{}", kind.version)
-    } else {
-        format!("/apis/{}/{}", kind.group, kind.version)
+    let mut path = String::new();
+    push_version(&mut path, kind);
+    path
+}
+
+fn push_version(path: &mut String, kind: &GroupVersionKind) {
+    match kind.group.as_str() {
+        "" => path.push_str("/api/"),
+        group => {
+            path.push_str("/apis/");
+            path.push_str(group);
+            path.push('/');
+        }
     }
+    path.push_str(&kind.version);
 }
 
 /// Appends text as one path segment or query value. Names of RBAC objects may

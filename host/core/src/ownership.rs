@@ -69,6 +69,9 @@ pub const PEOPLE_OWNED: [&str; 11] = [
 /// one.
 pub(crate) const OUR_DOMAIN: &str = "reeve.dev";
 
+/// Most bodies are no longer as JSON.
+const USUAL_BYTES: usize = 1536;
+
 /// The API server's limit on the name of a field manager.
 const MAX_FIELD_MANAGER: usize = 128;
 
@@ -201,7 +204,9 @@ impl Stamped {
             annotations.remove(APPLIED_ANNOTATION);
         }
         // Serialising values cannot fail, and goes past what displaying them needs for formats.
-        let text = serde_json::to_vec(&body).unwrap_or_default();
+        let mut text = Vec::with_capacity(USUAL_BYTES);
+        let written = serde_json::to_writer(&mut text, &body);
+        debug_assert!(written.is_ok(), "{written:?}");
         let applied = Digest::of(&text).to_string();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));

@@ -184,6 +184,7 @@ impl Executor {
             body: &one.stamped.body,
             onto: onto.preconditions(),
             before,
+            strict: one.member.options.sync.validate != Some(false),
         };
         self.send_body(active, resource, reference, sent, manager, force)
             .await
@@ -205,10 +206,16 @@ impl Executor {
         active: &Active,
         resource: &Resource,
         reference: &ObjectReference,
-        Sent { body, onto, before }: Sent<'_>,
+        sent: Sent<'_>,
         manager: &str,
         force: bool,
     ) -> Result<Object, WriteError> {
+        let Sent {
+            body,
+            onto,
+            before,
+            strict,
+        } = sent;
         let request = Apply {
             resource,
             namespace: reference.namespace.as_deref(),
@@ -217,7 +224,7 @@ impl Executor {
             onto,
             manager,
             force,
-            strict: is_strict(body),
+            strict,
             dry_run: false,
             identity: Some(&active.identity),
         };
@@ -270,6 +277,7 @@ impl Executor {
             body: &nothing,
             onto,
             before: self.version_before(active, reference),
+            strict: true,
         };
         self.send_body(active, live.resource(), reference, sent, manager, false)
             .await
@@ -296,6 +304,8 @@ pub(super) struct Sent<'a> {
     pub(super) onto: Preconditions<'a>,
     /// The version that it is to take the place of; none for what is to be made.
     pub(super) before: Option<String>,
+    /// Whether its fields are held to its kind's schema; see [`is_strict`].
+    pub(super) strict: bool,
 }
 
 /// What an apply is for.

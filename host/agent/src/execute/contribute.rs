@@ -1,6 +1,6 @@
 //! Owning fields of somebody else's object, and giving them up.
 
-use super::apply::Sent;
+use super::apply::{Sent, is_strict};
 use super::{Contested, Executor, Work, undeclared, write_problem};
 use crate::active::Active;
 use crate::problem::Problem;
@@ -48,6 +48,7 @@ impl Executor {
             body: &one.stamped.body,
             onto,
             before,
+            strict: is_strict(&one.stamped.body),
         };
         let applied = self
             .send_body(work.active, resource, reference, sent, &manager, force)

@@ -24,10 +24,15 @@ impl<'a> Preconditions<'a> {
     }
 }
 
+/// Most of what is sent is no longer.
+const USUAL_BYTES: usize = 1536;
+
 /// What is sent of a body. It is not copied for that: most of what an agent sends has
 /// preconditions.
 pub(super) fn sent(body: &Value, onto: Preconditions<'_>) -> serde_json::Result<Vec<u8>> {
-    serde_json::to_vec(&Body { body, onto })
+    let mut text = Vec::with_capacity(USUAL_BYTES);
+    serde_json::to_writer(&mut text, &Body { body, onto })?;
+    Ok(text)
 }
 
 /// An object with preconditions in its metadata.
