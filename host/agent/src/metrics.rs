@@ -9,6 +9,7 @@
 mod calls;
 mod families;
 mod labels;
+mod meters;
 mod outside;
 
 pub(crate) use labels::{RunResult, Verb, WriteResult};
@@ -17,10 +18,11 @@ pub(crate) use outside::{EffectResult, LookResult};
 use families::Families;
 use http::Method;
 use labels::{
-    Controller, Exceeded, Info, Plugin, Queue, Reconcile, Request, UNIT_STATES, Units, Watched,
-    Write,
+    Controller, Exceeded, Info, Plugin, Queue, Request, UNIT_STATES, Units, Watched,
 };
+use meters::Meters;
 use parking_lot::{Mutex, RwLock};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use reeve_api::UnitCounts;
 use reeve_cluster::{Observer, Resource};
@@ -37,13 +39,18 @@ use tokio::time::Instant;
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
+/// A method, and the status of an answer, if there was one.
+type Answer = (Method, Option<u16>);
+
 struct Inner {
     families: Families,
     /// Plugins that are installed. What is counted of another one is not kept: a
     /// run may end after its plugin went.
-    plugins: RwLock<HashMap<Arc<str>, Info>>,
+    plugins: RwLock<HashMap<Arc<str>, (Info, Meters)>>,
     /// When each run began that has not ended.
     running: Mutex<Running>,
+    /// Requests at hand: few methods are answered with few statuses.
+    requests: RwLock<Vec<(Answer, Counter)>>,
     /// Tells watchers of sources apart.
     watchers: AtomicU64,
 }
@@ -109,6 +116,7 @@ impl Default for Metrics {
             families: Families::new(),
             plugins: RwLock::default(),
             running: Mutex::default(),
+            requests: RwLock::default(),
             watchers: AtomicU64::default(),
         }))
     }
@@ -150,12 +158,19 @@ impl Metrics {
         };
         let families = &self.0.families;
         let mut plugins = self.0.plugins.write();
-        let old = plugins.insert(plugin.clone(), info.clone());
+        let known = plugins.get_mut(plugin);
+        let old = known.map(|(known, _)| std::mem::replace(known, info.clone()));
         if old.as_ref() == Some(&info) {
             return;
         }
-        if let Some(old) = old {
-            families.info.remove(&old);
+        match old {
+            Some(old) => {
+                families.info.remove(&old);
+            }
+            None => {
+                let meters = Meters::new(plugin);
+                plugins.insert(plugin.clone(), (info.clone(), meters));
+            }
         }
         families.info.get_or_create(&info).set(1);
         let workers = i64::try_from(workers).unwrap_or(i64::MAX);
@@ -166,7 +181,7 @@ impl Metrics {
     /// A plugin is gone, and with it what was counted of it.
     pub(crate) fn removed(&self, plugin: &str) {
         let mut plugins = self.0.plugins.write();
-        if let Some((name, info)) = plugins.remove_entry(plugin) {
+        if let Some((name, (info, _))) = plugins.remove_entry(plugin) {
             self.0.families.info.remove(&info);
             self.0.families.forget(&name);
         }
@@ -204,30 +219,19 @@ impl Metrics {
 
     /// A unit was queued that was not.
     pub(crate) fn queued(&self, plugin: &Arc<str>) {
-        self.of(plugin, |families| {
-            families.queue_adds.get_or_create(&queue(plugin)).inc();
-        });
+        self.of_run(plugin, |meters, families| meters.queued(families));
     }
 
     /// So many units of a plugin are ready to run.
     pub(crate) fn depth(&self, plugin: &Arc<str>, depth: usize) {
         let depth = i64::try_from(depth).unwrap_or(i64::MAX);
-        self.of(plugin, |families| {
-            families
-                .queue_depth
-                .get_or_create(&queue(plugin))
-                .set(depth);
-        });
+        self.of_run(plugin, |meters, families| meters.depth(families, depth));
     }
 
     /// A unit was taken from the queue after this time, and runs.
     pub(crate) fn run_started(&self, plugin: &Arc<str>, waited: Duration) -> RunTimer {
-        self.of(plugin, |families| {
-            families
-                .queue_time
-                .get_or_create(&queue(plugin))
-                .observe(waited.as_secs_f64());
-            families.workers.get_or_create(&controller(plugin)).inc();
+        self.of_run(plugin, |meters, families| {
+            meters.run_started(families, waited);
         });
         let began = Instant::now();
         let mut running = self.0.running.lock();
@@ -247,24 +251,10 @@ impl Metrics {
         self.0.running.lock().runs.remove(&timer.number);
         let plugin = &timer.plugin;
         let time = timer.began.elapsed().as_secs_f64();
-        self.of(plugin, |families| {
-            let label = controller(plugin);
-            families.workers.get_or_create(&label).dec();
-            families
-                .work_time
-                .get_or_create(&queue(plugin))
-                .observe(time);
-            let Some(result) = result else {
-                return;
-            };
-            families.run_time.get_or_create(&label).observe(time);
-            let reconcile = Reconcile {
-                controller: plugin.clone(),
-                result: result.as_str(),
-            };
-            families.runs.get_or_create(&reconcile).inc();
-            if result == RunResult::Error {
-                families.errors.get_or_create(&label).inc();
+        self.of_run(plugin, |meters, families| {
+            meters.run_ended(families, time);
+            if let Some(result) = result {
+                meters.ran(families, result, time);
             }
         });
     }
@@ -286,8 +276,8 @@ impl Metrics {
 
     /// A plugin was called, used this, and may have been ended by a limit.
     pub(crate) fn called(&self, plugin: &Arc<str>, usage: &Usage, limit: Option<&'static str>) {
-        self.of(plugin, |families| {
-            families.calls.add(plugin, usage);
+        self.of_run(plugin, |meters, families| {
+            meters.called(families, usage);
             if let Some(limit) = limit {
                 let exceeded = Exceeded {
                     plugin: plugin.clone(),
@@ -307,30 +297,15 @@ impl Metrics {
 
     /// Something was written for a plugin, or was to be, which took this long.
     pub(crate) fn wrote(&self, plugin: &Arc<str>, verb: Verb, result: WriteResult, time: Duration) {
-        self.of(plugin, |families| {
-            let write = Write {
-                plugin: plugin.clone(),
-                verb: verb.as_str(),
-                result: result.as_str(),
-            };
-            families.writes.get_or_create(&write).inc();
-            if verb == Verb::Apply {
-                let label = of_plugin(plugin);
-                families
-                    .apply_time
-                    .get_or_create(&label)
-                    .observe(time.as_secs_f64());
-            }
+        self.of_run(plugin, |meters, families| {
+            meters.wrote(families, verb, result, time.as_secs_f64());
         });
     }
 
     /// So many objects of a unit were as they should be.
     pub(crate) fn unchanged(&self, plugin: &Arc<str>, objects: u64) {
-        self.of(plugin, |families| {
-            families
-                .noops
-                .get_or_create(&of_plugin(plugin))
-                .inc_by(objects);
+        self.of_run(plugin, |meters, families| {
+            meters.unchanged(families, objects);
         });
     }
 
@@ -370,6 +345,14 @@ impl Metrics {
         let plugins = self.0.plugins.read();
         if plugins.contains_key(plugin) {
             count(&self.0.families);
+        }
+    }
+
+    /// As [`Metrics::of`], for what is counted in each run.
+    fn of_run(&self, plugin: &str, count: impl FnOnce(&Meters, &Families)) {
+        let plugins = self.0.plugins.read();
+        if let Some((_, meters)) = plugins.get(plugin) {
+            count(meters, &self.0.families);
         }
     }
 
@@ -419,12 +402,25 @@ fn of_plugin(plugin: &Arc<str>) -> Plugin {
 
 impl Observer for Metrics {
     fn request(&self, method: &Method, code: Option<u16>) {
+        let known = |requests: &[(Answer, Counter)]| {
+            let mut requests = requests.iter();
+            let found = requests.find(|((of, answer), _)| of == method && *answer == code);
+            found.map(|(_, counter)| counter.inc()).is_some()
+        };
+        if known(&self.0.requests.read()) {
+            return;
+        }
         let request = Request {
             method: method.to_string(),
             // In client-go's words, if there was no answer.
             code: code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()),
         };
-        self.0.families.requests.get_or_create(&request).inc();
+        let counter = self.0.families.requests.get_or_create(&request).clone();
+        let mut requests = self.0.requests.write();
+        if !known(&requests) {
+            counter.inc();
+            requests.push(((method.clone(), code), counter));
+        }
     }
 
     fn watch_restarted(&self, resource: &Resource) {

@@ -11,7 +11,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use reeve_engine::Usage;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// From 256 KiB, which is next to nothing, to 1 GiB, beyond which no memory goes,
@@ -31,6 +30,38 @@ pub(super) struct Calls {
     host_calls: Family<Plugin, Counter>,
     host_call_bytes: Family<Plugin, Counter>,
     log_bytes: Family<Plugin, Counter>,
+}
+
+/// The metrics of calls of one plugin.
+pub(super) struct OfPlugin {
+    wall_time: Histogram,
+    run_time: Histogram,
+    processor: Counter<f64, AtomicU64>,
+    memory: Histogram,
+    output_bytes: Counter,
+    output_objects: Counter,
+    host_calls: Counter,
+    host_call_bytes: Counter,
+    log_bytes: Counter,
+}
+
+impl OfPlugin {
+    /// Counts a call.
+    pub(super) fn add(&self, usage: &Usage) {
+        self.wall_time.observe(usage.wall.as_secs_f64());
+        self.run_time.observe(usage.run_time.as_secs_f64());
+        self.memory.observe(bytes(usage.memory_bytes));
+        self.processor.inc_by(usage.processor.as_secs_f64());
+        for (counter, number) in [
+            (&self.output_bytes, usage.output_bytes),
+            (&self.output_objects, usage.output_objects),
+            (&self.host_calls, usage.host_calls),
+            (&self.host_call_bytes, usage.host_call_bytes),
+            (&self.log_bytes, usage.log_bytes),
+        ] {
+            counter.inc_by(number);
+        }
+    }
 }
 
 impl Calls {
@@ -69,28 +100,20 @@ impl Calls {
         }
     }
 
-    /// Counts a call.
-    pub(super) fn add(&self, plugin: &Arc<str>, usage: &Usage) {
-        let label = Plugin {
-            plugin: plugin.clone(),
-        };
-        for (family, value) in [
-            (&self.wall_time, usage.wall.as_secs_f64()),
-            (&self.run_time, usage.run_time.as_secs_f64()),
-            (&self.memory, bytes(usage.memory_bytes)),
-        ] {
-            family.get_or_create(&label).observe(value);
-        }
-        let processor = usage.processor.as_secs_f64();
-        self.processor.get_or_create(&label).inc_by(processor);
-        for (family, number) in [
-            (&self.output_bytes, usage.output_bytes),
-            (&self.output_objects, usage.output_objects),
-            (&self.host_calls, usage.host_calls),
-            (&self.host_call_bytes, usage.host_call_bytes),
-            (&self.log_bytes, usage.log_bytes),
-        ] {
-            family.get_or_create(&label).inc_by(number);
+    /// Those of one plugin.
+    pub(super) fn of(&self, plugin: &Plugin) -> OfPlugin {
+        let histogram = |family: &Times<Plugin>| family.get_or_create(plugin).clone();
+        let counter = |family: &Family<Plugin, Counter>| family.get_or_create(plugin).clone();
+        OfPlugin {
+            wall_time: histogram(&self.wall_time),
+            run_time: histogram(&self.run_time),
+            processor: self.processor.get_or_create(plugin).clone(),
+            memory: histogram(&self.memory),
+            output_bytes: counter(&self.output_bytes),
+            output_objects: counter(&self.output_objects),
+            host_calls: counter(&self.host_calls),
+            host_call_bytes: counter(&self.host_call_bytes),
+            log_bytes: counter(&self.log_bytes),
         }
     }
 
