@@ -4,7 +4,7 @@ use super::classes::Classes;
 use super::owned::owned_fields;
 use crate::active::Active;
 use crate::execute::contributed;
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::HashMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_cluster::{Object, Snapshot};
 use reeve_core::health::{
@@ -26,7 +26,8 @@ pub(super) struct Observation {
     targets: Vec<Target>,
     contributor: String,
     pub(super) schemas: Arc<Schemas>,
-    objects: HashMap<ObjectReference, Arc<Object>>,
+    /// The objects of `observed`, in the same order.
+    objects: Vec<Arc<Object>>,
     now: Timestamp,
     manager: String,
     /// Kinds that are not served yet.
@@ -63,40 +64,36 @@ fn observe(object: &Object, manager: &str) -> Observed {
 }
 
 impl Observation {
-    /// Looks at `candidates`; what does not carry the unit's label is left out, unless
-    /// it is of a kind to which the plugin contributes.
-    pub(super) fn of(
+    /// Looks at `candidates`, each with the object as the plugin's watches have it, in the
+    /// order of their references; what does not carry the unit's label is left out, unless it
+    /// is of a kind to which the plugin contributes.
+    pub(super) fn of<'a>(
         active: &Active,
         snapshot: &Snapshot,
-        candidates: &BTreeSet<ObjectReference>,
+        candidates: impl ExactSizeIterator<Item = (&'a ObjectReference, Option<Arc<Object>>)>,
         unit: &UnitKey,
         now: Timestamp,
     ) -> Self {
         let label = unit_label(unit);
         let mut observed = Vec::with_capacity(candidates.len());
-        let mut objects = HashMap::with_capacity(candidates.len());
-        for reference in candidates {
-            let Some(object) = find(active, snapshot, reference) else {
-                continue;
-            };
-            if object.label(UNIT_LABEL) != Some(label) {
-                continue;
+        let mut objects = Vec::with_capacity(candidates.len());
+        let mut targets = Vec::new();
+        for (reference, object) in candidates {
+            let ours = |object: &Arc<Object>| object.label(UNIT_LABEL) == Some(label);
+            if let Some(object) = object.filter(ours) {
+                observed.push(observe(&object, &active.field_manager));
+                objects.push(object);
             }
-            observed.push(observe(&object, &active.field_manager));
-            objects.insert(object.reference(), object);
-        }
-        let targets = candidates
-            .iter()
-            .filter_map(|reference| contributed(active, snapshot, reference))
-            .filter(|object| object.label(UNIT_LABEL) != Some(label))
-            .map(|object| Target {
+            let target = contributed(active, snapshot, reference);
+            targets.extend(target.filter(|object| !ours(object)).map(|object| Target {
                 reference: object.reference(),
                 uid: object.uid().to_owned(),
                 deleting: object.is_deleting(),
                 live: object.whole(),
-            });
+            }));
+        }
         Self {
-            targets: targets.collect(),
+            targets,
             contributor: contributor(unit),
             schemas: active.schemas.clone(),
             observed,
@@ -162,7 +159,10 @@ impl Observation {
 
     /// Whether an object lets the next step begin.
     pub(super) fn gate(&self, observed: &Observed, applied: Option<Applied<'_>>) -> Gate {
-        let Some(object) = self.objects.get(&observed.reference) else {
+        let wanted = &observed.reference;
+        let all = &self.observed;
+        let place = all.binary_search_by(|one| one.reference.cmp(wanted));
+        let Some(object) = place.ok().and_then(|place| self.objects.get(place)) else {
             return health::gate(None, applied, &Context::at(self.now));
         };
         // Nothing works on these, so there is nothing to look at, unless a rule says so.

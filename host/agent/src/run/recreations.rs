@@ -20,6 +20,15 @@ pub(crate) fn recreations_of(unit: &UnitKey) -> UnitKey {
     UnitKey::new(unit.plugin.clone(), primary)
 }
 
+/// Forgets what the guard knows of what a unit makes anew. Mostly it knows of nothing, and it
+/// takes longer to tell its name.
+pub(super) fn forget(run: &Run) {
+    let mut guard = run.guard.lock();
+    if !guard.knows_nothing() {
+        guard.forget(&recreations_of(&run.unit));
+    }
+}
+
 /// Asks the guard of a plugin whether objects may be made anew, one after another, and
 /// remembers what of a run is held.
 pub(crate) struct Recreations<'a> {

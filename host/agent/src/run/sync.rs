@@ -11,7 +11,7 @@ use beforehand::only_for_failure;
 use super::effects::unapproved;
 use super::guarded::{Doubt, hold_problem};
 use super::observe::{self, Observation};
-use super::{Approved, Ran, Recreations, Run, Runner, UNWATCHED_RECHECK, recreations_of, unseen};
+use super::{Approved, Ran, Recreations, Run, Runner, UNWATCHED_RECHECK, recreations, unseen};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
@@ -205,7 +205,7 @@ impl Runner {
             }
             if plan.is_empty() {
                 // Whatever was held of these is not wanted any more, or done.
-                run.guard.lock().forget(&recreations_of(unit));
+                recreations::forget(run);
                 let unchanged = u64::try_from(plan.unchanged).unwrap_or(u64::MAX);
                 self.metrics.unchanged(&unit.plugin, unchanged);
                 ran.problems
@@ -303,8 +303,9 @@ impl Runner {
     ) -> Result<Observation, Problem> {
         self.read_secrets(active, unit, candidates).await;
         let snapshot = self.store.snapshot();
-        unseen::check(active, &snapshot, candidates)?;
+        let found = unseen::find(active, &snapshot, candidates)?;
         let now = self.clock.now();
+        let candidates = candidates.iter().zip(found);
         Ok(Observation::of(active, &snapshot, candidates, unit, now))
     }
 

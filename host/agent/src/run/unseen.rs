@@ -3,55 +3,67 @@
 use crate::active::Active;
 use crate::problem::Problem;
 use reeve_api::Reason;
-use reeve_cluster::{Answer, Snapshot, WatchHandle, WatchState};
+use reeve_cluster::{Answer, Object, Snapshot, WatchHandle, WatchState};
 use reeve_core::ObjectReference;
+use std::sync::Arc;
 
 /// Checks that of each of these objects a version of the store can tell whether it is
 /// there. A watch that has lost its rights, or whose kind is not served, cannot: what it
 /// no longer sees would be taken for gone, so that nothing would be pruned, a unit would
 /// be forgotten, or a primary let go, with its objects still in the cluster.
 ///
-/// Objects that no watch of the plugin covers are none that it looks for.
+/// Objects that no watch of the plugin covers are none that it looks for. Returns for each,
+/// in turn, the object if the plugin owns it as far as its watches tell.
 ///
 /// # Errors
 ///
 /// Names the first object that cannot be seen, and why. Trying again helps once the
 /// watch is back.
-pub(super) fn check<'a>(
+pub(super) fn find<'a>(
     active: &Active,
     snapshot: &Snapshot,
     objects: impl IntoIterator<Item = &'a ObjectReference>,
-) -> Result<(), Problem> {
+) -> Result<Vec<Option<Arc<Object>>>, Problem> {
     let watches = &active.watches;
-    for object in objects {
-        for watches in [&watches.owned, &watches.contributed] {
-            if let Some(state) = unseen(watches, snapshot, object) {
-                return Err(problem(object, &state));
-            }
-        }
-    }
-    Ok(())
+    let found = objects.into_iter().map(|object| {
+        let seen = |watches: &[WatchHandle]| {
+            let seen = seen(watches, snapshot, object);
+            seen.map_err(|state| problem(object, &state))
+        };
+        let owned = seen(&watches.owned)?;
+        seen(&watches.contributed)?;
+        Ok(owned)
+    });
+    found.collect()
 }
 
-/// Why none of these watches can tell of an object, if one of them should.
-fn unseen(
+/// An object as one of these watches has it.
+///
+/// # Errors
+///
+/// Why none of them can tell of it, if one of them should.
+fn seen(
     watches: &[WatchHandle],
     snapshot: &Snapshot,
     object: &ObjectReference,
-) -> Option<WatchState> {
-    let mut why = None;
+) -> Result<Option<Arc<Object>>, WatchState> {
+    let (mut told, mut unseen) = (false, None);
     for watch in watches {
         let spec = watch.spec();
         if spec.resource.kind != object.kind {
             continue;
         }
         match snapshot.get_in(spec, object.namespace.as_deref(), &object.name) {
-            Answer::Found(_) | Answer::Absent => return None,
-            Answer::NotSynced(state) => why = Some(state),
+            Answer::Found(found) => return Ok(Some(found)),
+            Answer::Absent => told = true,
+            Answer::NotSynced(state) => unseen = Some(state),
             Answer::NotWatched => {}
         }
     }
-    why
+    match unseen {
+        Some(state) if !told => Err(state),
+        _ => Ok(None),
+    }
 }
 
 fn problem(object: &ObjectReference, state: &WatchState) -> Problem {

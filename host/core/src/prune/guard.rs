@@ -407,12 +407,20 @@ impl Guard {
 
     /// Forgets a unit that has ended.
     pub fn forget(&mut self, unit: &UnitKey) {
+        if self.knows_nothing() {
+            return;
+        }
         self.held.remove(unit);
         self.exceeding.remove(unit);
         self.approved.retain(|(of, _), _| of != unit);
         if self.held.is_empty() {
             self.reason = None;
         }
+    }
+
+    /// Whether nothing is known of any unit that could be forgotten.
+    pub fn knows_nothing(&self) -> bool {
+        self.held.is_empty() && self.exceeding.is_empty() && self.approved.is_empty()
     }
 
     fn held_token(&self) -> Token {

@@ -31,11 +31,14 @@ impl Runner {
         let snapshot = self.store.snapshot();
         let unseen = wanted.iter().filter(|one| {
             let (reference, options) = (&one.stamped.reference, &one.member.options);
-            let seen = observe::find(active, &snapshot, reference);
+            let is_ours = || {
+                let seen = observe::find(active, &snapshot, reference);
+                seen.is_some_and(|seen| seen.label(UNIT_LABEL) == Some(label))
+            };
             options.apply == ApplyMode::IfNotPresent
                 && options.role == Role::Resource
                 && !active.unserved.contains(&reference.kind)
-                && seen.is_none_or(|seen| seen.label(UNIT_LABEL) != Some(label))
+                && !is_ours()
         });
         let mut looks = Vec::new();
         for one in unseen {
