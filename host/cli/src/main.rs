@@ -32,6 +32,7 @@ mod undo;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::process::ExitCode;
+use tokio::runtime::Builder;
 
 /// An agent and an embedded cluster make trees of JSON and drop them all the time. Scenarios
 /// are a tenth quicker with this one than with that of the C library, and an agent computes a
@@ -143,7 +144,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             for line in settings::unread(&Cli::command()) {
                 tracing::warn!("{line}");
             }
-            with_runtime(run::run(args))
+            in_runtime(run::threads().enable_all(), run::run(args))
         }
         Command::Cluster(args) => {
             logging::init("warn", false);
@@ -205,9 +206,14 @@ fn ask(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<E
 }
 
 fn with_runtime(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    in_runtime(Builder::new_multi_thread().enable_all(), work)
+}
+
+fn in_runtime(
+    builder: &mut Builder,
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    let runtime = builder.build()?;
     let ended = runtime.block_on(work);
     // A compilation that nobody waits for any more must not hold up the exit.
     runtime.shutdown_background();
