@@ -2,17 +2,21 @@
 //! what it is told to and sends applies that were computed beforehand, as the same
 //! accounts and at the same concurrency.
 
+mod plain;
 mod process;
 
 pub(crate) use process::{ARGUMENT, BareProcess, serve};
 
+use crate::process::client;
 use crate::setup::spread;
 use crate::world::{Wanted, Watched, api_resource};
 use anyhow::{Context as _, Result, bail};
 use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
+use plain::Plain;
 use reeve_cluster::{Cluster, Store, WatchHandle, WatchScope, WatchSpec};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -34,10 +38,19 @@ pub(crate) struct BareLoop {
 /// How objects are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// As controllers commonly do: each object is decoded, whole.
+    /// As controllers commonly do, with kube and nothing else: each object that a watch or an
+    /// apply tells of is decoded, whole.
     Decode,
     /// As the agent does: objects are kept as they come, unread.
     Keep,
+}
+
+/// What sends.
+#[derive(Clone)]
+enum Sender {
+    /// As the agent does.
+    Lean(Cluster),
+    Plain(Plain),
 }
 
 /// Watches that go on for as long as it lives.
@@ -62,15 +75,33 @@ struct Seen {
 impl BareLoop {
     /// Does all of it; watches that decode have then seen what was sent.
     pub(crate) async fn run(&self, client: kube::Client) -> Result<Following> {
-        let cluster = Cluster::new(client.clone());
+        let sender = Sender::Lean(Cluster::new(client.clone()));
+        self.run_by(client, sender).await
+    }
+
+    /// The same in a cluster that others made, as its users: with kube alone, where it decodes.
+    pub(crate) async fn run_in(&self, kubeconfig: &Path) -> Result<Following> {
+        match self.follow {
+            Follow::Keep => self.run(client(kubeconfig).await?).await,
+            Follow::Decode => {
+                let plain = Plain::connect(kubeconfig, &self.applies).await?;
+                self.run_by(plain.client().clone(), Sender::Plain(plain)).await
+            }
+        }
+    }
+
+    async fn run_by(&self, client: kube::Client, sender: Sender) -> Result<Following> {
         let mut following = match self.follow {
             Follow::Decode => Following::Decoding(self.decode(&client)),
-            Follow::Keep => Following::Keeping(self.keep(&cluster)),
+            Follow::Keep => Following::Keeping(self.keep(&Cluster::new(client))),
         };
         following.synced(self.watches.len()).await?;
-        let shared = (cluster, self.applies.clone());
-        let send = move |(cluster, applies): (Cluster, Arc<[Wanted]>), number: usize| async move {
-            applies[number].send(&cluster).await
+        let shared = (sender, self.applies.clone());
+        let send = move |(sender, applies): (Sender, Arc<[Wanted]>), number: usize| async move {
+            match sender {
+                Sender::Lean(cluster) => applies[number].send(&cluster).await,
+                Sender::Plain(plain) => plain.send(&applies[number]).await,
+            }
         };
         spread(self.applies.len(), shared, send).await?;
         if let Following::Decoding(decoding) = &mut following {

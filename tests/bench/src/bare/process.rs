@@ -5,7 +5,7 @@
 //! `done`, and goes on watching until its input ends.
 
 use super::{BareLoop, Follow};
-use crate::process::{Process, client};
+use crate::process::Process;
 use crate::world::{Wanted, Watched};
 use anyhow::{Context as _, Result, ensure};
 use reeve_cluster::Resource;
@@ -118,8 +118,7 @@ pub(crate) async fn serve() -> Result<()> {
     let kubeconfig = settings["kubeconfig"].as_str().context("kubeconfig")?;
     println!("{READY}");
     line(&mut input)?;
-    let client = client(Path::new(kubeconfig)).await?;
-    let following = work.run(client).await?;
+    let following = work.run_in(Path::new(kubeconfig)).await?;
     println!("{DONE}");
     // Reading blocks a thread, of which watches have others.
     line(&mut input)?;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks: short beside what is waited for. At five times as many, telling its
 /// metrics was a tenth of all that an agent did.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! A restart of the agent with ten thousand Profiles that need nothing, on a real API
-//! server: it writes nothing, and takes little more than to read it all.
+//! A restart of the agent with ten thousand Profiles of fourteen objects each that need
+//! nothing, on a real API server: it writes nothing, and takes little more than to read it all.
 
 use super::agent::AgentProcess;
 use super::audit::audited;
@@ -7,7 +7,7 @@ use crate::bare::{BareLoop, BareProcess, Follow};
 use crate::figure::{Figures, median};
 use crate::process::client;
 use crate::scale::{SETTLING, scaled};
-use crate::setup::{control_plane, plugin};
+use crate::setup::{control_plane, guest, plugin};
 use crate::world::{AGENT, World};
 use anyhow::Result;
 use reeve_engine::{Compiler, Engine, EngineConfig};
@@ -24,7 +24,11 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     let server = control_plane(true).await?;
     let kubeconfig = server.kubeconfig_of(AGENT)?;
     let engine = Engine::new(EngineConfig::new(Compiler::InThisProcess))?;
-    let plugins = [("limitranges", plugin("limitranges")?)];
+    let plugins = [
+        ("quotas", plugin("quotas")?),
+        ("limitranges", plugin("limitranges")?),
+        ("warden", guest("warden")?),
+    ];
     let admin = client(&server.kubeconfig()).await?;
     let mut world = World::install(admin, &engine, plugins).await?;
     world.populate(scaled(PROFILES)?).await?;
@@ -34,7 +38,7 @@ pub(crate) async fn measure(figures: &mut Figures) -> Result<()> {
     sleep(SETTLING).await;
     drop(first);
     let profiles = world.profiles();
-    let what = format!("fleet: first start with {profiles} Profiles, one plugin");
+    let what = format!("fleet: first start with {profiles} Profiles, three plugins");
     figures.plain(&what, converged.as_secs_f64(), "s");
     let mut all = [const { Vec::new() }; 5];
     let before = audited(&server)?.len();
