@@ -17,9 +17,7 @@ pub(crate) use outside::{EffectResult, LookResult};
 
 use families::Families;
 use http::Method;
-use labels::{
-    Controller, Exceeded, Info, Plugin, Queue, Request, UNIT_STATES, Units, Watched,
-};
+use labels::{Controller, Exceeded, Info, Plugin, Queue, Request, UNIT_STATES, Units, Watched};
 use meters::Meters;
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::metrics::counter::Counter;

@@ -211,7 +211,10 @@ const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn threads() -> Builder {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(processors.div_ceil(2));
+    // Tokio takes it itself.
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        builder.worker_threads(processors.div_ceil(2));
+    }
     builder
 }
 

@@ -75,7 +75,9 @@ fn placed(server: &Uri, request: Request<Body>) -> Request<Body> {
     let mut parts = head.uri.clone().into_parts();
     parts.scheme = server.scheme().cloned();
     parts.authority = server.authority().cloned();
-    parts.path_and_query = parts.path_and_query.or_else(|| server.path_and_query().cloned());
+    parts.path_and_query = parts
+        .path_and_query
+        .or_else(|| server.path_and_query().cloned());
     // What has all three is a URI.
     if let Ok(uri) = Uri::from_parts(parts) {
         head.uri = uri;

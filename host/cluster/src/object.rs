@@ -8,8 +8,8 @@ mod words;
 
 use crate::resource::Resource;
 use cut::cut_managed_fields;
-use memchr::memmem;
 pub(crate) use glance::Glance;
+use memchr::memmem;
 pub(crate) use payload::without_payload;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference};
@@ -374,7 +374,10 @@ impl Object {
     fn only_entry(&self) -> Option<ManagedFields<'_, Value>> {
         let json = self.managed_fields.as_deref()?;
         // An entry without a manager is nobody's that is asked for.
-        if memmem::find_iter(json.as_bytes(), "\"manager\"").nth(1).is_some() {
+        if memmem::find_iter(json.as_bytes(), "\"manager\"")
+            .nth(1)
+            .is_some()
+        {
             return None;
         }
         let [entry] = serde_json::from_str::<[ManagedFields<'_, Value>; 1]>(json).ok()?;

@@ -78,7 +78,9 @@ mod tests {
         let later = read_since(Instant::now());
         assert!(later.at > first.at && later.processor > first.processor);
         // Each thread has its own.
-        let other = std::thread::spawn(move || read_since(before).at).join().unwrap();
+        let other = std::thread::spawn(move || read_since(before).at)
+            .join()
+            .unwrap();
         assert!(other > later.at);
     }
 }

@@ -85,7 +85,8 @@ impl BareLoop {
             Follow::Keep => self.run(client(kubeconfig).await?).await,
             Follow::Decode => {
                 let plain = Plain::connect(kubeconfig, &self.applies).await?;
-                self.run_by(plain.client().clone(), Sender::Plain(plain)).await
+                self.run_by(plain.client().clone(), Sender::Plain(plain))
+                    .await
             }
         }
     }

@@ -184,7 +184,11 @@ impl Executor {
             body: &one.stamped.body,
             onto: onto.preconditions(),
             before,
-            strict: one.member.options.sync.validate != Some(false),
+            // Without what is ignored, it may say something else.
+            strict: match one.ignored {
+                None => one.member.options.sync.validate != Some(false),
+                Some(_) => is_strict(&one.stamped.body),
+            },
         };
         self.send_body(active, resource, reference, sent, manager, force)
             .await

@@ -23,7 +23,9 @@ impl Words {
     ) -> Self {
         let names: usize = [namespace, name, uid, version].map(str::len).iter().sum();
         let of_owners = owners.clone().map(|owner| owner.len() + 1);
-        let of_labels = labels.clone().map(|(key, value)| key.len() + value.len() + 2);
+        let of_labels = labels
+            .clone()
+            .map(|(key, value)| key.len() + value.len() + 2);
         // To the byte, so that it is one allocation.
         let bytes = names + of_owners.sum::<usize>() + of_labels.sum::<usize>();
         let mut text = String::with_capacity(bytes);

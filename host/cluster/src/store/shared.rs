@@ -242,7 +242,9 @@ impl Shared {
         let same = |known: &Arc<Object>| {
             known.uid() == head.uid && known.resource_version() == head.version
         };
-        let Some(version) = known.filter(|known| same(known)).map(|known| known.version_number())
+        let Some(version) = known
+            .filter(|known| same(known))
+            .map(|known| known.version_number())
         else {
             return false;
         };
@@ -515,8 +517,15 @@ mod tests {
         assert!(knows("a", "u", "7"));
         assert!(!knows("a", "u", "8") && !knows("a", "v", "7") && !knows("b", "u", "7"));
         let (spec, id) = (handle.spec().clone(), id + 1);
-        let name = Name { namespace: None, name: "a" };
-        let head = Head { name, uid: "u", version: "7" };
+        let name = Name {
+            namespace: None,
+            name: "a",
+        };
+        let head = Head {
+            name,
+            uid: "u",
+            version: "7",
+        };
         assert!(!shared.knows(&spec, id, &head), "another watch");
     }
 }

@@ -63,7 +63,8 @@ impl Plain {
             ..PatchParams::default()
         };
         let name = &wanted.reference.name;
-        api.patch(name, &params, &Patch::Apply(&wanted.body)).await?;
+        api.patch(name, &params, &Patch::Apply(&wanted.body))
+            .await?;
         Ok(())
     }
 }
