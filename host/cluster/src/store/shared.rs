@@ -451,18 +451,24 @@ mod tests {
     use reeve_core::selector::Selector;
     use reeve_sim::{Config, Outage, Server};
 
-    #[tokio::test]
-    async fn a_deletion_is_remembered_until_a_later_list() {
-        // Without a server the watch never lists: the test plays its part.
+    /// A store without a server, and a kind: a watch never lists, the test plays its part.
+    fn alone() -> (Arc<Shared>, Resource) {
         let server = Server::new(Config::default());
         server.faults().set_outage(Outage::Refused);
-        let (sender, _changes) = mpsc::unbounded_channel();
+        // Nobody is told of changes.
+        let (sender, _) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared::new(Cluster::new(server.client()), sender));
         let resource = Resource {
             kind: GroupVersionKind::new("", "v1", "ConfigMap"),
             plural: "configmaps".into(),
             namespaced: true,
         };
+        (shared, resource)
+    }
+
+    #[tokio::test]
+    async fn a_deletion_is_remembered_until_a_later_list() {
+        let (shared, resource) = alone();
         let json = br#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}"#;
         let object = Arc::new(Object::parse(&resource, json).unwrap());
         let mut listed = Objects::default();
@@ -494,15 +500,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_what_is_here_in_the_very_state_is_known() {
-        let server = Server::new(Config::default());
-        server.faults().set_outage(Outage::Refused);
-        let (sender, _changes) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared::new(Cluster::new(server.client()), sender));
-        let resource = Resource {
-            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
-            plural: "configmaps".into(),
-            namespaced: true,
-        };
+        let (shared, resource) = alone();
         let json = br#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"}}"#;
         let object = Arc::new(Object::parse(&resource, json).unwrap());
         let handle = Shared::watch(&shared, WatchSpec::all(resource), []);
