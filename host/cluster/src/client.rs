@@ -212,6 +212,36 @@ mod tests {
         }
     }
 
+    /// A server may have its API below a path, as behind Rancher.
+    #[tokio::test]
+    async fn requests_go_to_the_place_of_their_server() {
+        for (path, expected) in [
+            ("", "/api/v1/nodes?a=b"),
+            ("/", "/api/v1/nodes?a=b"),
+            ("/k8s/c", "/k8s/c/api/v1/nodes?a=b"),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let config = Config::new(format!("http://{address}{path}").parse().unwrap());
+            let cluster = Cluster::new(client(config).unwrap());
+            let get = Call::get("/api/v1/nodes".into()).query("a", "b");
+            let call = tokio::spawn(async move { cluster.call(get).await.map(drop) });
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut sent = Vec::new();
+            while !sent.ends_with(b"\r\n\r\n") {
+                assert_ne!(stream.read_buf(&mut sent).await.unwrap(), 0);
+            }
+            call.abort();
+            let text = String::from_utf8(sent).unwrap();
+            assert!(
+                text.starts_with(&format!("GET {expected} HTTP/1.1\r\n")),
+                "{text}"
+            );
+            let host = format!("host: {address}\r\n");
+            assert!(text.to_lowercase().contains(&host), "{text}");
+        }
+    }
+
     #[tokio::test]
     async fn what_needs_no_lease_is_sent_past_a_closed_fence() {
         let fence = fence();
