@@ -329,7 +329,7 @@ impl Remover {
                 resource: object.resource(),
                 namespace: reference.namespace.as_deref(),
                 name: &reference.name,
-                body: &nothing,
+                body: (&nothing).into(),
                 onto: Preconditions {
                     uid: Some(object.uid()),
                     resource_version: None,

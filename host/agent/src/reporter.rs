@@ -482,7 +482,7 @@ impl Reporter {
             resource,
             namespace: Some(&self.namespace),
             name,
-            body,
+            body: body.into(),
             onto: Preconditions::default(),
             manager: FIELD_MANAGER,
             force: true,

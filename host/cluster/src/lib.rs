@@ -45,4 +45,6 @@ pub use store::{
     Answer, Change, ObjectChange, ObjectName, REREAD, Snapshot, Store, WatchHandle, WatchScope,
     WatchSpec, WatchState,
 };
-pub use write::{Apply, Create, Preconditions, Resume, SetFinalizers, SetManagers, WriteError};
+pub use write::{
+    Apply, Body, Create, Preconditions, Resume, SetFinalizers, SetManagers, WriteError,
+};

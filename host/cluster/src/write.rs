@@ -1,5 +1,6 @@
 //! Server-side apply, on an account's behalf.
 
+mod body;
 mod create;
 mod error;
 mod field;
@@ -10,6 +11,7 @@ pub(crate) mod refusal;
 mod resume;
 mod unsaid;
 
+pub use body::Body;
 pub use create::Create;
 pub use error::WriteError;
 pub use finalizers::SetFinalizers;
@@ -23,9 +25,7 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::transport::{Call, TransportError};
 use http::Method;
-use preconditions::sent;
 use refusal::Attempt;
-use serde_json::Value;
 
 /// The media type of a server-side apply; JSON is YAML.
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
@@ -42,7 +42,7 @@ pub struct Apply<'a> {
     /// What is applied: all fields that the manager shall own, with `apiVersion`
     /// and `kind`. A `metadata.uid` or `metadata.resourceVersion` in it is a
     /// precondition, too.
-    pub body: &'a Value,
+    pub body: Body<'a>,
     /// Which object is meant; any other is left as it is
     /// ([`WriteError::Precondition`]).
     pub onto: Preconditions<'a>,
@@ -106,8 +106,8 @@ impl Cluster {
         if request.dry_run {
             call = call.query("dryRun", "All").unfenced();
         }
-        let bytes = sent(request.body, request.onto)
-            .map_err(|error| attempt.failed(TransportError::Body(error).into()))?;
+        let sent = request.body.sent(request.onto);
+        let bytes = sent.map_err(|error| attempt.failed(TransportError::Body(error).into()))?;
         let call = call.body(APPLY_PATCH, bytes).impersonate(request.identity);
         let body = self.call(call).await.map_err(|e| attempt.failed(e))?;
         Object::parse(request.resource, &body).map_err(|source| WriteError::Malformed {

@@ -30,6 +30,7 @@ pub mod prune;
 pub mod recording;
 pub mod selector;
 pub mod sql;
+pub mod text;
 pub mod unit;
 pub mod upgrade;
 pub mod waves;

@@ -7,6 +7,7 @@
 use crate::digest::Digest;
 use crate::kind::ObjectReference;
 use crate::selector::{Selector, is_qualified_part};
+use crate::text::ObjectText;
 use crate::unit::{LABEL_LENGTH, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -68,9 +69,6 @@ pub const PEOPLE_OWNED: [&str; 11] = [
 /// the host's alone; annotations are options of objects too, so those are told one by
 /// one.
 pub(crate) const OUR_DOMAIN: &str = "reeve.dev";
-
-/// Most bodies are no longer as JSON.
-const USUAL_BYTES: usize = 1536;
 
 /// The API server's limit on the name of a field manager.
 const MAX_FIELD_MANAGER: usize = 128;
@@ -188,10 +186,10 @@ pub struct Owner {
 pub struct Stamped {
     /// The object.
     pub reference: ObjectReference,
-    /// The body to apply.
-    pub body: Value,
     /// Value of its [`APPLIED_ANNOTATION`].
     pub applied: String,
+    body: Value,
+    text: ObjectText,
 }
 
 impl Stamped {
@@ -203,19 +201,36 @@ impl Stamped {
         {
             annotations.remove(APPLIED_ANNOTATION);
         }
-        // Serialising values cannot fail, and goes past what displaying them needs for formats.
-        let mut text = Vec::with_capacity(USUAL_BYTES);
-        let written = serde_json::to_writer(&mut text, &body);
-        debug_assert!(written.is_ok(), "{written:?}");
-        let applied = Digest::of(&text).to_string();
+        let mut text = ObjectText::of(&body);
+        let applied = Digest::of(text.bytes()).to_string();
+        let annotated = text.annotate(APPLIED_ANNOTATION, &applied);
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));
+            if !annotated {
+                text = ObjectText::of(&body);
+            }
         }
         Self {
             reference,
-            body,
             applied,
+            body,
+            text,
         }
+    }
+
+    /// What is applied.
+    pub fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// The same as text.
+    pub fn text(&self) -> &ObjectText {
+        &self.text
+    }
+
+    /// What is applied, to go on with.
+    pub fn into_body(self) -> Value {
+        self.body
     }
 }
 
@@ -259,11 +274,13 @@ impl Owner {
                 metadata.remove("annotations");
             }
         }
-        let applied = Digest::of(body.to_string().as_bytes()).to_string();
+        let text = ObjectText::of(&body);
+        let applied = Digest::of(text.bytes()).to_string();
         Stamped {
             reference,
-            body,
             applied,
+            body,
+            text,
         }
     }
 
@@ -336,13 +353,13 @@ mod tests {
     fn a_stamp_keeps_what_the_plugin_set() {
         let (reference, body) = quota("alice");
         let stamped = owner(None).stamp(reference, body);
-        assert_eq!(stamped.body["metadata"]["labels"]["a"], "b");
-        assert_eq!(stamped.body["metadata"]["labels"][PLUGIN_LABEL], "quotas");
-        let owner_reference = &stamped.body["metadata"]["ownerReferences"][0];
+        assert_eq!(stamped.body()["metadata"]["labels"]["a"], "b");
+        assert_eq!(stamped.body()["metadata"]["labels"][PLUGIN_LABEL], "quotas");
+        let owner_reference = &stamped.body()["metadata"]["ownerReferences"][0];
         assert_eq!(owner_reference["uid"], "u-1");
         assert_eq!(owner_reference["apiVersion"], "kubeflow.org/v1");
         assert_eq!(
-            stamped.body["metadata"]["annotations"][APPLIED_ANNOTATION],
+            stamped.body()["metadata"]["annotations"][APPLIED_ANNOTATION],
             json!(stamped.applied)
         );
     }
@@ -352,9 +369,9 @@ mod tests {
         let (reference, body) = quota("alice");
         let tied = owner(None).stamp_as(reference.clone(), body.clone(), true);
         let free = owner(None).stamp_as(reference, body, false);
-        assert_eq!(free.body["metadata"].get("ownerReferences"), None);
+        assert_eq!(free.body()["metadata"].get("ownerReferences"), None);
         assert_ne!(tied.applied, free.applied);
-        let again = Stamped::sealed(free.reference.clone(), free.body.clone());
+        let again = Stamped::sealed(free.reference.clone(), free.body().clone());
         assert_eq!(again, free);
     }
 
@@ -378,11 +395,11 @@ mod tests {
             .unwrap()
             .remove("annotations");
         let contribution = owner(None).contribute(reference.clone(), body.clone());
-        assert_eq!(contribution.body, sent);
+        assert_eq!(*contribution.body(), sent);
         body["metadata"]["annotations"]["theirs"] = json!("x");
         sent["metadata"]["annotations"] = json!({"theirs": "x"});
         let contribution = owner(None).contribute(reference, body);
-        assert_eq!(contribution.body, sent);
+        assert_eq!(*contribution.body(), sent);
     }
 
     #[test]
@@ -394,7 +411,7 @@ mod tests {
         ] {
             let (reference, body) = quota(object);
             let stamped = owner(primary).stamp(reference, body);
-            let found = stamped.body["metadata"].get("ownerReferences").is_some();
+            let found = stamped.body()["metadata"].get("ownerReferences").is_some();
             assert_eq!(found, expected, "{primary:?} {object}");
         }
     }

@@ -179,7 +179,7 @@ async fn apply(
             resource,
             namespace,
             name,
-            body: object,
+            body: object.into(),
             onto: Preconditions::default(),
             manager: "bench",
             force: true,

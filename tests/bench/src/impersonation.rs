@@ -76,7 +76,7 @@ async fn send(cluster: &Cluster, identity: Option<Identity>, turn: usize) -> Res
                 resource: &resource,
                 namespace: Some(NAMESPACE),
                 name: &name,
-                body: &body,
+                body: (&body).into(),
                 onto: Preconditions::default(),
                 manager: "bench",
                 force: false,

@@ -210,8 +210,8 @@ impl World {
                     Wanted {
                         plugin: plugin.name.to_owned(),
                         account: plugin.name.to_owned(),
-                        reference: stamped.reference,
-                        body: stamped.body,
+                        reference: stamped.reference.clone(),
+                        body: stamped.into_body(),
                     }
                 }));
             }

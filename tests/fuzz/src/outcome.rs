@@ -56,7 +56,7 @@ pub fn outcome(input: &[u8]) {
         assert_eq!(stamped.reference, reference);
         for field in ["spec", "data", "apiVersion", "kind"] {
             assert_eq!(
-                stamped.body.get(field),
+                stamped.body().get(field),
                 object.body.get(field),
                 "{reference}"
             );

@@ -256,11 +256,11 @@ fn reference(choices: &mut Choices<'_>) -> ObjectReference {
 
 /// The object as it is after `stamped` was applied and nobody touched it.
 fn as_observed(stamped: &Stamped) -> Observed {
-    let annotations = stamped.body["metadata"]["annotations"].as_object();
+    let annotations = stamped.body()["metadata"]["annotations"].as_object();
     let kind = &stamped.reference.kind;
     let untyped = Schema::untyped();
     let schema = reeve_ssa::builtin::schema(&kind.group, &kind.version, &kind.kind);
-    let owned = field_set(schema.unwrap_or(&untyped), &stamped.body);
+    let owned = field_set(schema.unwrap_or(&untyped), stamped.body());
     Observed {
         reference: stamped.reference.clone(),
         uid: format!("uid-{}", stamped.reference.name),

@@ -223,7 +223,7 @@ impl Keeper<'_> {
             resource: &resource(),
             namespace: Some(&wanted.namespace),
             name: &wanted.secret,
-            body: &body,
+            body: (&body).into(),
             onto: Preconditions::default(),
             manager: &self.active.field_manager,
             force: true,

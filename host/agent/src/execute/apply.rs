@@ -4,7 +4,7 @@ use super::{Contested, Done, Executor, Mark, Work, contributed, undeclared, writ
 use crate::active::Active;
 use crate::metrics::{Verb, WriteResult};
 use crate::problem::Problem;
-use reeve_cluster::{Apply, Object, Preconditions, Resource, SetManagers, WriteError};
+use reeve_cluster::{Apply, Body, Object, Preconditions, Resource, SetManagers, WriteError};
 use reeve_core::ObjectReference;
 use reeve_core::ownership::APPLIED_ANNOTATION;
 use reeve_core::plan::{ApplyReason, Wanted, handover, replaced, taken};
@@ -46,8 +46,11 @@ impl Executor {
                     return Err(Problem::passing(reeve_api::Reason::ApplyFailed, message));
                 };
                 if reason == ApplyReason::Drifted {
-                    let fields =
-                        taken(&seen.whole(), &one.stamped.body, &work.active.field_manager);
+                    let fields = taken(
+                        &seen.whole(),
+                        one.stamped.body(),
+                        &work.active.field_manager,
+                    );
                     let object = reference.clone();
                     contested = Some(Contested { object, fields });
                 }
@@ -115,7 +118,7 @@ impl Executor {
         // An object that is ours alone, which most are, has nothing to look into.
         if one.ignored.is_some() || others(live, manager).is_some() {
             let whole = live.whole();
-            let fields = taken(&whole, &one.stamped.body, manager);
+            let fields = taken(&whole, one.stamped.body(), manager);
             takes = !fields.is_empty();
             let gone = replaced(one, &whole, manager);
             self.note_overwrite(work, live, &fields, &gone).await?;
@@ -181,13 +184,13 @@ impl Executor {
             Onto::Uid(_) => self.version_before(active, reference),
         };
         let sent = Sent {
-            body: &one.stamped.body,
+            body: (&one.stamped).into(),
             onto: onto.preconditions(),
             before,
             // Without what is ignored, it may say something else.
             strict: match one.ignored {
                 None => one.member.options.sync.validate != Some(false),
-                Some(_) => is_strict(&one.stamped.body),
+                Some(_) => is_strict(one.stamped.body()),
             },
         };
         self.send_body(active, resource, reference, sent, manager, force)
@@ -236,7 +239,7 @@ impl Executor {
         let applied = self.cluster.apply(request).await;
         self.count(active, Verb::Apply, began, applied.as_ref().err());
         if let Err(error) = &applied {
-            let digest = body["metadata"]["annotations"][APPLIED_ANNOTATION].as_str();
+            let digest = body.value()["metadata"]["annotations"][APPLIED_ANNOTATION].as_str();
             let mark = Mark::Written {
                 before,
                 digest: digest.map(str::to_owned),
@@ -278,7 +281,7 @@ impl Executor {
         });
         let onto = Onto::Uid(live.uid()).preconditions();
         let sent = Sent {
-            body: &nothing,
+            body: (&nothing).into(),
             onto,
             before: self.version_before(active, reference),
             strict: true,
@@ -304,7 +307,7 @@ impl Executor {
 
 /// What is sent.
 pub(super) struct Sent<'a> {
-    pub(super) body: &'a Value,
+    pub(super) body: Body<'a>,
     pub(super) onto: Preconditions<'a>,
     /// The version that it is to take the place of; none for what is to be made.
     pub(super) before: Option<String>,

@@ -41,18 +41,17 @@ impl Executor {
         let reference = &one.stamped.reference;
         let resource = active.resource(&reference.kind)?;
         let onto = uid.map_or(Onto::Nothing, Onto::Uid);
-        let body = &one.stamped.body;
         let tried = self
             .cluster
             .apply(Apply {
                 resource,
                 namespace: reference.namespace.as_deref(),
                 name: &reference.name,
-                body,
+                body: (&one.stamped).into(),
                 onto: onto.preconditions(),
                 manager: &active.field_manager,
                 force: uid.is_some() && one.member.options.apply != ApplyMode::Merge,
-                strict: is_strict(body),
+                strict: is_strict(one.stamped.body()),
                 dry_run: true,
                 identity: Some(&active.identity),
             })

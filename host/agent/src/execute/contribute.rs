@@ -31,7 +31,7 @@ impl Executor {
             return Err(Problem::passing(Reason::ApplyFailed, message));
         };
         let manager = contributor(&work.owner.unit);
-        let fields = taken(&live.whole(), &one.stamped.body, &manager);
+        let fields = taken(&live.whole(), one.stamped.body(), &manager);
         self.note_overwrite(work, &live, &fields, &[]).await?;
         let force = fields.iter().any(|field| field.overwrites);
         let onto = Preconditions {
@@ -45,10 +45,10 @@ impl Executor {
             None => self.version_before(work.active, reference),
         };
         let sent = Sent {
-            body: &one.stamped.body,
+            body: (&one.stamped).into(),
             onto,
             before,
-            strict: is_strict(&one.stamped.body),
+            strict: is_strict(one.stamped.body()),
         };
         let applied = self
             .send_body(work.active, resource, reference, sent, &manager, force)

@@ -122,7 +122,7 @@ impl Executor {
     ) -> Result<(), Problem> {
         let reference = &one.stamped.reference;
         let name = other_name(&reference.name);
-        let mut body = one.stamped.body.clone();
+        let mut body = one.stamped.body().clone();
         if let Some(metadata) = body["metadata"].as_object_mut() {
             metadata.insert("name".to_owned(), json!(name));
         }
@@ -132,7 +132,7 @@ impl Executor {
                 resource,
                 namespace: reference.namespace.as_deref(),
                 name: &name,
-                body: &body,
+                body: (&body).into(),
                 onto: Preconditions::default(),
                 manager: &work.active.field_manager,
                 force: false,

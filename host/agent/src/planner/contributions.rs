@@ -21,7 +21,7 @@ impl Opened<'_> {
         again: bool,
     ) -> ObjectPlan {
         let reference = &one.stamped.reference;
-        let body = &one.stamped.body;
+        let body = one.stamped.body();
         let Some(live) = self.of_others(reference) else {
             return planned(reference, Action::Contribute);
         };

@@ -352,7 +352,7 @@ impl Opened<'_> {
             kind: &reference.kind,
             version: version.as_deref(),
             live: foreseen.live.as_ref(),
-            config: &stamped.body,
+            config: stamped.body(),
             manager: &self.active.field_manager,
             force: foreseen.force,
         });

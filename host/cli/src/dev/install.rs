@@ -94,7 +94,7 @@ impl Installer {
                 resource: &resource,
                 namespace: text("/metadata/namespace"),
                 name,
-                body: object,
+                body: object.into(),
                 onto: Preconditions::default(),
                 manager: "reeve-dev",
                 force: true,

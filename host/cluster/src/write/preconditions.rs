@@ -14,7 +14,7 @@ pub struct Preconditions<'a> {
 
 impl<'a> Preconditions<'a> {
     /// The fields of `metadata` that say so to the API server, with their values.
-    fn fields(self) -> impl Iterator<Item = (&'static str, &'a str)> {
+    pub(super) fn fields(self) -> impl Iterator<Item = (&'static str, &'a str)> {
         let fields = [
             ("uid", self.uid),
             ("resourceVersion", self.resource_version),

@@ -51,7 +51,7 @@ pub(crate) async fn apply_as(
             resource,
             namespace: body["metadata"]["namespace"].as_str(),
             name: body["metadata"]["name"].as_str().unwrap(),
-            body,
+            body: body.into(),
             onto: Preconditions::default(),
             manager: "test",
             force: true,

@@ -16,7 +16,7 @@ fn request<'a>(resource: &'a Resource, body: &'a serde_json::Value) -> Apply<'a>
         resource,
         namespace: body["metadata"]["namespace"].as_str(),
         name: body["metadata"]["name"].as_str().unwrap(),
-        body,
+        body: body.into(),
         onto: Preconditions::default(),
         manager: "reeve/one",
         force: false,

@@ -68,7 +68,7 @@ impl Contributions<'_> {
         if target.deleting {
             return Contribution::Deleting;
         }
-        let mut fields = taken(&target.live, &stamped.body, self.manager);
+        let mut fields = taken(&target.live, stamped.body(), self.manager);
         fields.retain(|one| one.applied && one.overwrites);
         if !fields.is_empty() {
             return Contribution::Held(Box::new(held(situation, &stamped.reference, fields)));
@@ -78,7 +78,7 @@ impl Contributions<'_> {
             sent.any(|(object, digest)| *object == stamped.reference && *digest == stamped.applied);
         match in_place(
             self.manager,
-            &stamped.body,
+            stamped.body(),
             &stamped.reference,
             &target.live,
         ) {

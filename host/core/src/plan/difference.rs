@@ -32,8 +32,8 @@ pub(super) fn difference(
     let owned = object.owned_fields.as_ref()?;
     let schema = schemas.of(&stamped.reference.kind);
     let covered = match schema {
-        Some(schema) => reeve_ssa::covers_typed(schema, owned, &stamped.body),
-        None => reeve_ssa::covers(owned, &stamped.body),
+        Some(schema) => reeve_ssa::covers_typed(schema, owned, stamped.body()),
+        None => reeve_ssa::covers(owned, stamped.body()),
     };
     (!covered).then_some(ApplyReason::Drifted)
 }

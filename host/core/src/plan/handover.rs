@@ -43,7 +43,7 @@ pub fn replaced(one: &Wanted, live: &Value, manager: &str) -> Vec<Taken> {
             let is_in = |object| locate(object, &path).is_some();
             // An item of a list is told by what it has.
             let item = matches!(path.0.last(), Some(PathElement::Key(_)));
-            if !item && is_in(live) && !is_in(&one.stamped.body) {
+            if !item && is_in(live) && !is_in(one.stamped.body()) {
                 gone.push(Taken {
                     field: path.to_string(),
                     manager: id.manager.clone(),

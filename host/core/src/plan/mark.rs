@@ -16,7 +16,7 @@ pub fn mark_hooks(wanted: &mut [Wanted], revision: &Digest) {
         if !matches!(one.member.options.role, Role::Hook(_)) {
             continue;
         }
-        let mut body = one.stamped.body.take();
+        let mut body = one.stamped.body().clone();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut)
             && let Some(annotations) = metadata
                 .entry("annotations")
@@ -74,10 +74,10 @@ mod tests {
         let (first, again, second) = (wanted(1), wanted(1), wanted(2));
         assert_eq!(first, again);
         assert_ne!(digests(&first)[0], digests(&second)[0]);
-        let annotations = &first[0].stamped.body["metadata"]["annotations"];
+        let annotations = &first[0].stamped.body()["metadata"]["annotations"];
         assert!(annotations[SYNC_ANNOTATION].is_string());
         assert_eq!(annotations["reeve.dev/applied"], digests(&first)[0]);
-        let plain = &first[1].stamped.body["metadata"]["annotations"];
+        let plain = &first[1].stamped.body()["metadata"]["annotations"];
         assert_eq!(plain.get(SYNC_ANNOTATION), None);
     }
 }

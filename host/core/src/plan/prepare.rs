@@ -176,7 +176,7 @@ mod tests {
     fn check(annotations: &Value, policy: &Policy, live: Option<&Value>, data: &Value) -> Digest {
         let prepared = prepared(annotations, policy, live);
         let one = &prepared.wanted[0];
-        assert_eq!(one.stamped.body["data"], *data, "{annotations}");
+        assert_eq!(one.stamped.body()["data"], *data, "{annotations}");
         let removed = one.ignored.as_ref().map(|ignored| ignored.removed.clone());
         let expected = (data.get("b").is_none()).then(|| vec!["/data/b".to_owned()]);
         assert_eq!(removed, expected, "{annotations}");
@@ -216,9 +216,10 @@ mod tests {
     fn a_contribution_is_sent_without_marks() {
         let of = |annotations: Value| prepared(&annotations, &Policy::default(), None);
         let contribution = of(json!({"reeve.dev/apply": "Contribute"}));
-        let body = &contribution.wanted[0].stamped.body;
+        let body = contribution.wanted[0].stamped.body();
         assert_eq!(body["metadata"], json!({"name": "c", "namespace": "alice"}));
-        let labels = &of(json!({})).wanted[0].stamped.body["metadata"]["labels"];
+        let plain = of(json!({}));
+        let labels = &plain.wanted[0].stamped.body()["metadata"]["labels"];
         assert_eq!(labels["reeve.dev/plugin"], "quotas");
     }
 }

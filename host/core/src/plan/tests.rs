@@ -60,7 +60,7 @@ fn at_wave(name: &str, wave: i64) -> Wanted {
 /// The object as it is after `one` was applied and nobody touched it.
 fn applied(one: &Wanted) -> Observed {
     let stamped = &one.stamped;
-    let metadata = &stamped.body["metadata"];
+    let metadata = &stamped.body()["metadata"];
     let keys = |map: &Value| -> Value {
         map.as_object()
             .unwrap()
@@ -499,7 +499,7 @@ fn hooks_run_once_per_revision_around_the_sync() {
     // The next revision makes room for its hook first.
     let mut next = hook("before", "PreSync", "");
     next.stamped = owner().stamp(next.stamped.reference.clone(), {
-        let mut body = next.stamped.body.clone();
+        let mut body = next.stamped.body().clone();
         body["data"]["a"] = json!("2");
         body
     });

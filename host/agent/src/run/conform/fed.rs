@@ -95,7 +95,7 @@ impl<'a> Feed<'a> {
 
     /// An object as it would be.
     fn make(&self, live: Option<&Object>, wanted: Wanted) -> Option<Object> {
-        let reference = wanted.stamped.reference;
+        let reference = wanted.stamped.reference.clone();
         let resource = self.active.resource(&reference.kind)?;
         let uid = || Digest::of(reference.to_string().as_bytes()).short();
         let mut value = match live {
@@ -103,7 +103,7 @@ impl<'a> Feed<'a> {
             // The same each time.
             None => json!({"metadata": {"uid": uid()}}),
         };
-        put(&mut value, wanted.stamped.body);
+        put(&mut value, wanted.stamped.into_body());
         Object::parse(resource, value.to_string().as_bytes()).ok()
     }
 }

@@ -76,7 +76,7 @@ pub(super) async fn apply(
                 resource: &resource,
                 namespace,
                 name: &reference.name,
-                body: object,
+                body: object.into(),
                 onto: Preconditions::default(),
                 manager: MANAGER,
                 force: true,
