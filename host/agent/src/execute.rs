@@ -48,10 +48,20 @@ const WRITES_AT_ONCE: usize = 4;
 pub(crate) struct Executed {
     /// Fields that were taken back.
     pub(crate) contested: Vec<Contested>,
-    /// Objects that were applied, as they were then.
-    pub(crate) answers: Vec<Arc<Object>>,
+    /// Objects that were applied.
+    pub(crate) answers: Vec<Answer>,
     /// What did not work. The other steps were carried out all the same.
     pub(crate) problems: Vec<Problem>,
+}
+
+/// What the API server has answered to an apply.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The object, as it was then.
+    pub(crate) object: Arc<Object>,
+    /// Digest of what was sent, where the API server has taken all of it or would have
+    /// refused it, and nobody had taken a field of it before.
+    pub(crate) took: Option<String>,
 }
 
 /// What came of a step.
@@ -59,8 +69,8 @@ pub(crate) struct Executed {
 struct Done {
     /// Fields that were taken back.
     contested: Option<Contested>,
-    /// The object that was applied, as it was then.
-    answer: Option<Arc<Object>>,
+    /// The object that was applied.
+    answer: Option<Answer>,
 }
 
 /// Fields of one of our objects that others had taken, and that were taken back.

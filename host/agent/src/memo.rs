@@ -186,8 +186,7 @@ impl Memo {
             .map(|read| ENTRY_BYTES / 4 + asked::weight(read));
         let told = unanswered.as_ref().map_or(0, Unanswered::bytes);
         let rest = without_bodies(desired);
-        let bodies = desired.objects.iter().map(|object| &object.body);
-        let bodies = self.packer.pack(bodies);
+        let bodies = self.packer.pack(&desired.objects);
         let bytes = ENTRY_BYTES + weight(&rest) + bodies.bytes() + told + asked.sum::<usize>();
         let remembered = Arc::new(Remembered {
             given,
@@ -231,6 +230,7 @@ fn without_bodies(desired: &Desired) -> Desired {
     let bare = desired.objects.iter().map(|object| DesiredObject {
         reference: object.reference.clone(),
         body: Value::Null,
+        text: None,
     });
     Desired {
         objects: bare.collect(),
@@ -295,6 +295,7 @@ mod tests {
             objects: vec![DesiredObject {
                 reference: reference("a"),
                 body: json!({"data": {"a": data}}),
+                text: None,
             }],
             absent: vec![],
             conditions: vec![],
@@ -346,6 +347,7 @@ mod tests {
         answer.objects.push(DesiredObject {
             reference: reference("b"),
             body: json!({"z": [1, null, "é\n"], "a": {}}),
+            text: None,
         });
         answer.empty_is_meant = true;
         memo.remember(&unit("p", "a"), given, Answers::new(), &answer, None);

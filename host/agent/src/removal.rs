@@ -20,7 +20,7 @@ use reeve_core::ownership::{
     Owner, PLUGIN_LABEL, PRIMARY_ANNOTATION, contributor_prefix, field_manager, finalizers,
     plugin_label, plugin_selector,
 };
-use reeve_core::plan::{Ending, Observed, Step, is_precious};
+use reeve_core::plan::{Ending, Observed, Owned, Step, is_precious};
 use reeve_core::waves::{FLUX_PRUNE, Propagation, Removal};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::{Value, json};
@@ -126,7 +126,9 @@ impl Remover {
             uid: object.uid().to_owned(),
             annotations: object.annotations(),
             flux_prune: object.label(FLUX_PRUNE).map(str::to_owned),
-            owned_fields: object.manager_fields(&field_manager(&self.plugin)),
+            owned_fields: object
+                .manager_fields(&field_manager(&self.plugin))
+                .map(Owned::Fields),
             generation: None,
             deleting: object.is_deleting(),
             owners: Vec::new(),

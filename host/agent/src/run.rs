@@ -42,6 +42,7 @@ use crate::unanswered::Unanswered;
 use effects::{forgotten_event, unapproved};
 use foldhash::HashSet;
 use guarded::Doubt;
+use observe::Answers;
 use parking_lot::Mutex;
 use reeve_api::{PlanStatus, Reason, SUSPEND_ANNOTATION, SyncMode};
 use reeve_cluster::{Answer, Object, Snapshot, Store};
@@ -358,7 +359,10 @@ impl Runner {
             return Ran::failed(problem);
         }
         let candidates = run.owned.iter().chain(&run.contributed).cloned().collect();
-        let mut looked = match self.look(active, unit, &candidates).await {
+        let mut looked = match self
+            .look(active, unit, &candidates, &Answers::default())
+            .await
+        {
             Ok(looked) => looked,
             Err(problem) => return Ran::failed(problem),
         };

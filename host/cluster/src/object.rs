@@ -13,6 +13,7 @@ use memchr::memmem;
 pub(crate) use payload::without_payload;
 use reeve_core::selector::Selector;
 use reeve_core::{GroupVersionKind, ObjectReference};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -350,13 +351,20 @@ impl Object {
     /// As [`Object::manager_fields`], with whether nobody else owns fields, and the
     /// manager none in another way.
     pub fn fields_of(&self, manager: &str) -> Option<(Value, bool)> {
-        if let Some(only) = self.only_entry() {
+        if let Some(only) = self.only_entry::<Value>() {
             return only.is_of(manager).then_some((only.fields?, true));
         }
         let entries = self.entries();
         let entry = entries.iter().find(|entry| entry.is_of(manager))?;
         let fields = serde_json::from_str(entry.fields?.get()).ok()?;
         Some((fields, entries.len() == 1))
+    }
+
+    /// Whether a manager owns fields by server-side apply to the object itself, and nobody
+    /// else any, nor it in another way.
+    pub fn is_all_of(&self, manager: &str) -> bool {
+        let only = self.only_entry::<IgnoredAny>();
+        only.is_some_and(|only| only.fields.is_some() && only.is_of(manager))
     }
 
     /// Everybody who owns fields.
@@ -371,7 +379,7 @@ impl Object {
     }
 
     /// The entry of an object that has one, which then is gone through once.
-    fn only_entry(&self) -> Option<ManagedFields<'_, Value>> {
+    fn only_entry<'a, F: Deserialize<'a>>(&'a self) -> Option<ManagedFields<'a, F>> {
         let json = self.managed_fields.as_deref()?;
         // An entry without a manager is nobody's that is asked for.
         if memmem::find_iter(json.as_bytes(), "\"manager\"")
@@ -380,7 +388,7 @@ impl Object {
         {
             return None;
         }
-        let [entry] = serde_json::from_str::<[ManagedFields<'_, Value>; 1]>(json).ok()?;
+        let [entry] = serde_json::from_str::<[ManagedFields<'_, F>; 1]>(json).ok()?;
         Some(entry)
     }
 

@@ -49,6 +49,8 @@ pub struct DesiredObject {
     /// Its body, as the guest wrote it; a hook without a name has got one, and texts of a
     /// Secret are encoded.
     pub body: Value,
+    /// The JSON that the body was read from, where the body is as the guest wrote it.
+    pub text: Option<Vec<u8>>,
 }
 
 impl Desired {
@@ -73,6 +75,7 @@ impl Desired {
         check_remarks(&outcome)?;
         check_actions(&outcome.actions, manifest, primary)?;
         let mut objects: Vec<DesiredObject> = Vec::with_capacity(outcome.objects.len());
+        let mut changed = Vec::with_capacity(outcome.objects.len());
         let names = HookNames::of(&outcome.objects);
         for (index, bytes) in outcome.objects.iter().enumerate() {
             let mut body: Value =
@@ -80,11 +83,12 @@ impl Desired {
                     entry: Entry::object(index),
                     problem: error.to_string(),
                 })?;
-            names.name(&mut body);
+            let named = names.name(&mut body);
             let mut reference = reference_of(Entry::object(index), &body)?;
             let kinds = manifest.writes.iter().map(|write| &write.kind);
             reference.kind = reference.kind.shared(kinds);
-            secret_texts::encode(&reference, &mut body);
+            let encoded = secret_texts::encode(&reference, &mut body);
+            changed.push(named || encoded);
             check_metadata(Entry::object(index), &reference, &body)?;
             check_scope(
                 Entry::object(index),
@@ -93,7 +97,11 @@ impl Desired {
                 primary,
                 &namespaced,
             )?;
-            objects.push(DesiredObject { reference, body });
+            objects.push(DesiredObject {
+                reference,
+                body,
+                text: None,
+            });
         }
         check_duplicates(&objects)?;
         for (index, absence) in outcome.absent.iter().enumerate() {
@@ -115,6 +123,10 @@ impl Desired {
                     object: Box::new(absence.object.clone()),
                 });
             }
+        }
+        let texts = outcome.objects.into_iter().zip(changed);
+        for (object, (text, changed)) in objects.iter_mut().zip(texts) {
+            object.text = (!changed).then_some(text);
         }
         Ok(Self {
             absent: outcome.absent,

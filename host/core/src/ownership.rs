@@ -7,7 +7,7 @@
 use crate::digest::Digest;
 use crate::kind::ObjectReference;
 use crate::selector::{Selector, is_qualified_part};
-use crate::text::ObjectText;
+use crate::text::{ObjectText, Written};
 use crate::unit::{LABEL_LENGTH, UnitKey};
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,7 @@ pub fn is_field_manager(manager: &str) -> bool {
 /// Field manager of a plugin: `reeve/<plugin>`, shortened with a hash within the
 /// server's limit of 128 characters.
 pub fn field_manager(plugin: &str) -> String {
-    let name = format!("{FIELD_MANAGER_PREFIX}{plugin}");
+    let name = [FIELD_MANAGER_PREFIX, plugin].concat();
     if name.len() <= MAX_FIELD_MANAGER {
         return name;
     }
@@ -113,7 +113,9 @@ pub fn finalizers(plugin: &str) -> [String; 2] {
 /// `reeve/<plugin>:<unit label>`. Each unit has its own, since an apply gives up
 /// what its manager owned and the apply does not mention.
 pub fn contributor(unit: &UnitKey) -> String {
-    format!("{}{}", contributor_prefix(&unit.plugin), unit_label(unit))
+    let mut name = contributor_prefix(&unit.plugin);
+    name.push_str(unit_label(unit));
+    name
 }
 
 /// What the [`contributor`] of every unit of a plugin begins with; the unit's label
@@ -188,8 +190,7 @@ pub struct Stamped {
     pub reference: ObjectReference,
     /// Value of its [`APPLIED_ANNOTATION`].
     pub applied: String,
-    body: Value,
-    text: ObjectText,
+    written: Written,
 }
 
 impl Stamped {
@@ -213,24 +214,28 @@ impl Stamped {
         Self {
             reference,
             applied,
-            body,
-            text,
+            written: Written::new(text, body),
         }
     }
 
     /// What is applied.
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Its value.
     pub fn body(&self) -> &Value {
-        &self.body
+        self.written.value()
     }
 
-    /// The same as text.
-    pub fn text(&self) -> &ObjectText {
-        &self.text
-    }
-
-    /// What is applied, to go on with.
+    /// Its value, to go on with.
     pub fn into_body(self) -> Value {
-        self.body
+        self.written.into_value()
+    }
+
+    /// Lets go of the value, where it is likely that nobody asks for it any more.
+    pub fn let_go(&mut self) {
+        self.written.let_go();
     }
 }
 
@@ -279,8 +284,7 @@ impl Owner {
         Stamped {
             reference,
             applied,
-            body,
-            text,
+            written: Written::new(text, body),
         }
     }
 

@@ -38,7 +38,7 @@ pub use ending::{EndNeeds, end};
 pub use handover::{handover, replaced};
 pub use hooks::is_of_phase;
 pub use mark::mark_hooks;
-pub use observed::Observed;
+pub use observed::{Observed, Owned};
 pub use policy::{Adoption, Policy};
 pub use prepare::{Ignored, Prepared, prepare};
 pub use preview::{Act, Preview, PreviewEffect, PreviewStep};

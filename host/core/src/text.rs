@@ -2,9 +2,10 @@
 //!
 //! What is sent of an object is a text that its digest was made of, and two things more: that
 //! digest, and which object it is meant for. So it is written once, and these are put where
-//! they belong.
+//! they belong. Of most objects that are made, nobody looks at the value any more.
 
 use serde_json::Value;
+use std::sync::OnceLock;
 
 /// Most objects are no longer.
 const USUAL_BYTES: usize = 1536;
@@ -126,6 +127,63 @@ impl ObjectText {
     }
 }
 
+/// An object and its text. Its value can be let go of, and is read anew for who asks.
+#[derive(Clone, Debug)]
+pub struct Written {
+    text: ObjectText,
+    value: OnceLock<Value>,
+}
+
+impl Written {
+    /// The object that a text was written of, but for what was added to both.
+    pub(crate) fn new(text: ObjectText, value: Value) -> Self {
+        Self {
+            text,
+            value: OnceLock::from(value),
+        }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &ObjectText {
+        &self.text
+    }
+
+    /// The object.
+    pub fn value(&self) -> &Value {
+        self.value.get_or_init(|| self.read())
+    }
+
+    /// The object, to go on with.
+    pub fn into_value(mut self) -> Value {
+        self.value.take().unwrap_or_else(|| self.read())
+    }
+
+    /// Lets go of the value, which takes several times as much as the text.
+    pub fn let_go(&mut self) {
+        self.value.take();
+    }
+
+    fn read(&self) -> Value {
+        // What was written is read.
+        let value = serde_json::from_slice(self.text.bytes());
+        debug_assert!(value.is_ok(), "{value:?}");
+        value.unwrap_or_default()
+    }
+}
+
+impl From<Value> for Written {
+    fn from(value: Value) -> Self {
+        Self::new(ObjectText::of(&value), value)
+    }
+}
+
+/// They are the same where their texts are.
+impl PartialEq for Written {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
 fn write_entry(text: &mut Vec<u8>, name: &str, value: &str) {
     write_text(text, name);
     text.push(b':');
@@ -198,6 +256,21 @@ mod tests {
                 prop_assert_eq!(read(&meant), with);
             }
         }
+    }
+
+    /// As deep as what is read may be, and with numbers that are not exact.
+    #[test]
+    fn a_value_that_was_let_go_of_comes_back() {
+        let mut value = json!({"n": [0.1, 1.5e300, -7, u64::MAX], "t": "\u{0}é"});
+        for _ in 0..125 {
+            value = json!({"metadata": value});
+        }
+        let mut written = Written::from(value.clone());
+        written.let_go();
+        assert_eq!(written.value(), &value);
+        written.let_go();
+        assert_eq!(written, Written::from(value.clone()));
+        assert_eq!(written.into_value(), value);
     }
 
     #[test]

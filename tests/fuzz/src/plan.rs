@@ -7,7 +7,7 @@ use reeve_core::kind::{GroupVersionKind, ObjectReference};
 use reeve_core::ownership::{
     APPLIED_ANNOTATION, Owner, PRIMARY_ANNOTATION, PRUNE_ANNOTATION, Stamped,
 };
-use reeve_core::plan::{Hooks, Observed, Plan, Situation, Step, Wanted, plan as decide};
+use reeve_core::plan::{Hooks, Observed, Owned, Plan, Situation, Step, Wanted, plan as decide};
 use reeve_core::unit::UnitKey;
 use reeve_core::waves::{Member, Mode, Sequence, order};
 use reeve_ssa::Schema;
@@ -238,8 +238,8 @@ fn disturb(choices: &mut Choices<'_>, object: &mut Observed) {
     match choices.below(10) {
         1 => object.deleting = true,
         2 => object.owned_fields = None,
-        3 => object.owned_fields = Some(choices.json(3)),
-        4 => object.owned_fields = Some(json!({"f:data": {"f:a": {}}})),
+        3 => object.owned_fields = Some(Owned::Fields(choices.json(3))),
+        4 => object.owned_fields = Some(Owned::Fields(json!({"f:data": {"f:a": {}}}))),
         5 => annotations.clear(),
         6 => drop(annotations.insert(PRUNE_ANNOTATION.into(), "allow".into())),
         7 => drop(annotations.insert(PRIMARY_ANNOTATION.into(), "another".into())),
@@ -270,7 +270,7 @@ fn as_observed(stamped: &Stamped) -> Observed {
             .flatten()
             .map(|(name, value)| (name.clone(), text(value)))
             .collect(),
-        owned_fields: Some(owned.to_fields_v1()),
+        owned_fields: Some(Owned::Fields(owned.to_fields_v1())),
         generation: None,
         deleting: false,
         owners: vec!["u".to_owned()],

@@ -1,6 +1,8 @@
 //! Sending an object that a plan applies.
 
-use super::{Contested, Done, Executor, Mark, Work, contributed, undeclared, write_problem};
+use super::{
+    Answer, Contested, Done, Executor, Mark, Work, contributed, undeclared, write_problem,
+};
 use crate::active::Active;
 use crate::metrics::{Verb, WriteResult};
 use crate::problem::Problem;
@@ -58,11 +60,14 @@ impl Executor {
             }
         };
         tracing::info!(object = %reference, ?reason, "applied");
-        let applied = Arc::new(applied);
-        self.store.observe(applied.clone());
+        let object = Arc::new(applied);
+        self.store.observe(object.clone());
+        // Whether what was taken is ours now is looked at.
+        let took = reason != ApplyReason::Drifted && is_sent_strictly(one);
+        let took = took.then(|| one.stamped.applied.clone());
         Ok(Done {
             contested,
-            answer: Some(applied),
+            answer: Some(Answer { object, took }),
         })
     }
 
@@ -187,11 +192,7 @@ impl Executor {
             body: (&one.stamped).into(),
             onto: onto.preconditions(),
             before,
-            // Without what is ignored, it may say something else.
-            strict: match one.ignored {
-                None => one.member.options.sync.validate != Some(false),
-                Some(_) => is_strict(one.stamped.body()),
-            },
+            strict: is_sent_strictly(one),
         };
         self.send_body(active, resource, reference, sent, manager, force)
             .await
@@ -355,6 +356,15 @@ pub(super) fn others(object: &Object, own_manager: &str) -> Option<String> {
     names.sort();
     names.dedup();
     (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Whether the fields of what is sent are held to its kind's schema.
+pub(super) fn is_sent_strictly(one: &Wanted) -> bool {
+    match one.ignored {
+        None => one.member.options.sync.validate != Some(false),
+        // Without what is ignored, it may say something else.
+        Some(_) => is_strict(one.stamped.body()),
+    }
 }
 
 /// Whether an object's fields are held to its kind's schema (`Validate`).

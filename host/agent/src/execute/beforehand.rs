@@ -1,6 +1,6 @@
 //! What the API server would refuse, found out without writing.
 
-use super::apply::{Onto, is_strict};
+use super::apply::{Onto, is_sent_strictly};
 use super::{Executor, WRITES_AT_ONCE, Work, write_problem};
 use crate::problem::Problem;
 use futures::{FutureExt as _, StreamExt as _};
@@ -51,7 +51,7 @@ impl Executor {
                 onto: onto.preconditions(),
                 manager: &active.field_manager,
                 force: uid.is_some() && one.member.options.apply != ApplyMode::Merge,
-                strict: is_strict(one.stamped.body()),
+                strict: is_sent_strictly(one),
                 dry_run: true,
                 identity: Some(&active.identity),
             })

@@ -7,10 +7,35 @@
 use foldhash::HashMap;
 use parking_lot::Mutex;
 use reeve_core::{ObjectReference, UnitKey};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What makes two references one object, whatever version they are in.
-type Identity = (String, String, Option<String>, String);
+/// An object, which is the same in whatever version its reference is.
+#[derive(Clone, Debug)]
+struct Identity(Arc<ObjectReference>);
+
+impl Identity {
+    fn parts(&self) -> (&str, &str, Option<&str>, &str) {
+        let object = &self.0;
+        let kind = &object.kind;
+        let namespace = object.namespace.as_deref();
+        (&kind.group, &kind.kind, namespace, &object.name)
+    }
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for Identity {}
+
+impl Hash for Identity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
 
 /// The claims that are open; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -36,13 +61,7 @@ impl Claims {
         object: &ObjectReference,
         unit: &UnitKey,
     ) -> Result<Claiming, UnitKey> {
-        let kind = &object.kind;
-        let object = (
-            kind.group.clone(),
-            kind.kind.clone(),
-            object.namespace.clone(),
-            object.name.clone(),
-        );
+        let object = Identity(Arc::new(object.clone()));
         let mut open = self.0.lock();
         if let Some(holder) = open.get(&object) {
             return Err(holder.clone());

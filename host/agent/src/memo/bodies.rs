@@ -4,6 +4,7 @@
 //! itself, and its names are in each object: a dozen NetworkPolicies pack to a fifth.
 
 use parking_lot::Mutex;
+use reeve_core::desired::DesiredObject;
 use serde_json::Value;
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -44,11 +45,14 @@ impl Bodies {
 }
 
 impl Packer {
-    pub(super) fn pack<'a>(&self, bodies: impl Iterator<Item = &'a Value>) -> Bodies {
-        let mut text = Vec::new();
-        for body in bodies {
+    pub(super) fn pack(&self, objects: &[DesiredObject]) -> Bodies {
+        let written = |object: &DesiredObject| object.text.as_ref().map_or(0, Vec::len);
+        let mut text = Vec::with_capacity(objects.iter().map(written).sum());
+        for object in objects {
             // Not as one list, which would be deeper than what was read, and too deep then.
-            if serde_json::to_writer(&mut text, body).is_err() {
+            if let Some(written) = &object.text {
+                text.extend_from_slice(written);
+            } else if serde_json::to_writer(&mut text, &object.body).is_err() {
                 // Serialising values cannot fail.
                 text.clear();
                 break;
@@ -101,7 +105,17 @@ fn read(text: &[u8]) -> Option<Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reeve_core::{GroupVersionKind, ObjectReference};
     use serde_json::json;
+
+    fn object(body: &Value, text: Option<String>) -> DesiredObject {
+        let kind = GroupVersionKind::new("", "v1", "ConfigMap");
+        DesiredObject {
+            reference: ObjectReference::new(kind, None, "a"),
+            body: body.clone(),
+            text: text.map(String::into_bytes),
+        }
+    }
 
     #[test]
     fn bodies_come_back_as_they_were() {
@@ -119,10 +133,16 @@ mod tests {
             vec![json!({"a": "same ".repeat(1000)}), json!({"n": numbers})],
         ] {
             let length: usize = bodies.iter().map(|body| body.to_string().len()).sum();
-            let packed = packer.pack(bodies.iter());
+            let objects: Vec<_> = bodies.iter().map(|body| object(body, None)).collect();
+            let packed = packer.pack(&objects);
             let is_packed = matches!(packed, Bodies::Packed { .. });
             assert_eq!(is_packed, length >= LONG);
             assert!(packed.bytes() <= length);
+            assert_eq!(packer.unpack(&packed).as_ref(), Some(&bodies));
+            // As somebody else may have written them.
+            let wide = |body| Some(format!("\n {body:#}"));
+            let objects = bodies.iter().map(|body| object(body, wide(body)));
+            let packed = packer.pack(&objects.collect::<Vec<_>>());
             assert_eq!(packer.unpack(&packed), Some(bodies));
         }
     }

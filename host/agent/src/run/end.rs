@@ -6,6 +6,7 @@
 //! the primary is gone.
 
 use super::effects::unapproved;
+use super::observe::Answers;
 use super::sync::refusal_problem;
 use super::{Approved, Ran, Run, Runner, Sync};
 use crate::active::Active;
@@ -225,7 +226,9 @@ impl Runner {
         let hooks = last.wanted.iter();
         candidates.extend(hooks.map(|one| one.stamped.reference.clone()));
         for _ in 0..MAX_ROUNDS {
-            let looked = self.look(active, unit, &candidates).await?;
+            let looked = self
+                .look(active, unit, &candidates, &Answers::default())
+                .await?;
             let (wanted, sequence) = (&last.wanted, &last.sequence);
             let end = reeve_core::plan::end;
             let mut plan = looked.with_situation(&owner, wanted, sequence, &sync, end);

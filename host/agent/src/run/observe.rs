@@ -3,7 +3,7 @@
 use super::classes::Classes;
 use super::owned::owned_fields;
 use crate::active::Active;
-use crate::execute::contributed;
+use crate::execute::{Answer, contributed};
 use foldhash::HashMap;
 use k8s_openapi::jiff::Timestamp;
 use reeve_cluster::{Object, Snapshot};
@@ -12,12 +12,15 @@ use reeve_core::health::{
 };
 use reeve_core::manifest::is_claim;
 use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL, contributor, unit_label};
-use reeve_core::plan::{Contributions, Observed, Schemas, Stubborn, Target, Wanted};
+use reeve_core::plan::{Contributions, Observed, Owned, Schemas, Stubborn, Target, Wanted};
 use reeve_core::waves::{FLUX_PRUNE, Role};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// What the API server has answered in a run.
+pub(super) type Answers = HashMap<ObjectReference, Answer>;
 
 /// The objects that carry a unit's label, and what was observed of them.
 pub(super) struct Observation {
@@ -51,12 +54,33 @@ pub(super) struct Differing {
 
 /// What plans look at of an object.
 fn observe(object: &Object, manager: &str) -> Observed {
+    observe_owned(object, |_| owned_fields(object, manager).map(Owned::Fields))
+}
+
+/// The same of one that is as it was answered when it was applied, of which the kind's schema
+/// is known: then it need not be looked up in all its fields which of them are ours.
+fn observe_answer(answer: &Answer, manager: &str) -> Observed {
+    let object = &answer.object;
+    observe_owned(object, |annotations| {
+        let digest = annotations.get(APPLIED_ANNOTATION);
+        if answer.took.is_some() && answer.took.as_ref() == digest && object.is_all_of(manager) {
+            return Some(Owned::AllSent);
+        }
+        owned_fields(object, manager).map(Owned::Fields)
+    })
+}
+
+fn observe_owned(
+    object: &Object,
+    owned: impl FnOnce(&BTreeMap<String, String>) -> Option<Owned>,
+) -> Observed {
+    let annotations = object.annotations();
     Observed {
         reference: object.reference(),
         uid: object.uid().to_owned(),
-        annotations: object.annotations(),
+        owned_fields: owned(&annotations),
+        annotations,
         flux_prune: object.label(FLUX_PRUNE).map(str::to_owned),
-        owned_fields: owned_fields(object, manager),
         generation: object.generation(),
         deleting: object.is_deleting(),
         owners: object.owners().map(str::to_owned).collect(),
@@ -65,13 +89,15 @@ fn observe(object: &Object, manager: &str) -> Observed {
 
 impl Observation {
     /// Looks at `candidates`, each with the object as the plugin's watches have it, in the
-    /// order of their references; what does not carry the unit's label is left out, unless it
-    /// is of a kind to which the plugin contributes.
+    /// order of their references, and at what was answered to applies of this run. What does
+    /// not carry the unit's label is left out, unless it is of a kind to which the plugin
+    /// contributes.
     pub(super) fn of<'a>(
         active: &Active,
         snapshot: &Snapshot,
         candidates: impl ExactSizeIterator<Item = (&'a ObjectReference, Option<Arc<Object>>)>,
         unit: &UnitKey,
+        answers: &Answers,
         now: Timestamp,
     ) -> Self {
         let label = unit_label(unit);
@@ -81,7 +107,13 @@ impl Observation {
         for (reference, object) in candidates {
             let ours = |object: &Arc<Object>| object.label(UNIT_LABEL) == Some(label);
             if let Some(object) = object.filter(ours) {
-                observed.push(observe(&object, &active.field_manager));
+                let answer = answers.get(reference).filter(|answer| {
+                    Arc::ptr_eq(&answer.object, &object) && !active.schemas.lacks(&reference.kind)
+                });
+                observed.push(match answer {
+                    Some(answer) => observe_answer(answer, &active.field_manager),
+                    None => observe(&object, &active.field_manager),
+                });
                 objects.push(object);
             }
             let target = contributed(active, snapshot, reference);
@@ -121,7 +153,7 @@ impl Observation {
         &self,
         wanted: &[Wanted],
         differing: &[usize],
-        answers: &HashMap<ObjectReference, Arc<Object>>,
+        answers: &Answers,
         stubborn: &mut Stubborn,
     ) -> Differing {
         let mut noted = Differing::default();
@@ -135,7 +167,7 @@ impl Observation {
                 continue;
             };
             let fingerprint = found.fingerprint();
-            if observe(answer, &self.manager).fingerprint() != fingerprint {
+            if observe(&answer.object, &self.manager).fingerprint() != fingerprint {
                 noted.changed.push(reference.clone());
                 continue;
             }
@@ -157,20 +189,29 @@ impl Observation {
         }
     }
 
+    /// Whether there is an object of ours of that name.
+    pub(super) fn has(&self, reference: &ObjectReference) -> bool {
+        self.place(reference).is_some()
+    }
+
+    fn place(&self, reference: &ObjectReference) -> Option<usize> {
+        let all = &self.observed;
+        let place = all.binary_search_by(|one| one.reference.cmp(reference));
+        place.ok()
+    }
+
     /// Whether an object lets the next step begin.
     pub(super) fn gate(&self, observed: &Observed, applied: Option<Applied<'_>>) -> Gate {
-        let wanted = &observed.reference;
-        let all = &self.observed;
-        let place = all.binary_search_by(|one| one.reference.cmp(wanted));
-        let Some(object) = place.ok().and_then(|place| self.objects.get(place)) else {
+        let place = self.place(&observed.reference);
+        let Some(object) = place.and_then(|place| self.objects.get(place)) else {
             return health::gate(None, applied, &Context::at(self.now));
         };
         // Nothing works on these, so there is nothing to look at, unless a rule says so.
-        let ruled = applied.is_some_and(|applied| has_rule(applied.body));
-        if health::is_static(&observed.reference.kind) && !observed.deleting && !ruled {
+        if health::is_static(&observed.reference.kind) && !observed.deleting {
             let digest = observed.annotations.get(APPLIED_ANNOTATION);
             let ours = applied.is_none_or(|applied| digest.is_some_and(|d| d == applied.digest));
-            if ours {
+            // It has the annotations that were sent with that digest.
+            if ours && !observed.annotations.contains_key(HEALTH_ANNOTATION) {
                 return Gate::Pass;
             }
         }
@@ -182,7 +223,7 @@ impl Observation {
         {
             metadata.remove("deletionTimestamp");
         }
-        let said = applied.map_or(&live, |applied| applied.body);
+        let said = applied.map_or(&live, |applied| applied.body.value());
         let rule = match Rule::of(said) {
             Ok(rule) => rule,
             Err(error) => {
@@ -216,11 +257,6 @@ impl Observation {
     }
 }
 
-fn has_rule(body: &Value) -> bool {
-    let annotations = &body["metadata"]["annotations"];
-    annotations.get(HEALTH_ANNOTATION).is_some()
-}
-
 /// When a manager last applied an object, by the API server's clock.
 fn applied_at(object: &Object, manager: &str) -> Option<Timestamp> {
     let entries: Vec<Value> = serde_json::from_str(object.managed_fields()?).ok()?;
@@ -245,4 +281,71 @@ pub(super) fn find(
             let found = snapshot.get_in(watch.spec(), namespace, &reference.name);
             found.found()
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reeve_cluster::Resource;
+    use serde_json::json;
+
+    fn entry(manager: &str, operation: &str, subresource: &str) -> Value {
+        json!({
+            "manager": manager, "operation": operation, "subresource": subresource,
+            "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}},
+        })
+    }
+
+    fn answer(entries: &[Value], took: Option<&str>) -> Answer {
+        let resource = Resource {
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            namespaced: true,
+        };
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"},
+            "metadata": {
+                "name": "c", "namespace": "a", "uid": "u", "resourceVersion": "1",
+                "annotations": {APPLIED_ANNOTATION: "digest"}, "managedFields": entries,
+            },
+        });
+        let object = Object::parse(&resource, object.to_string().as_bytes()).unwrap();
+        Answer {
+            object: Arc::new(object),
+            took: took.map(str::to_owned),
+        }
+    }
+
+    /// What an answer says is ours without a look at the fields is nothing that anybody else
+    /// has a part in, and what was sent.
+    #[test]
+    fn all_that_was_sent_is_ours_of_what_nobody_else_has() {
+        let ours = entry("m", "Apply", "");
+        let alone = std::slice::from_ref(&ours);
+        let owned = |answer: &Answer| observe_answer(answer, "m").owned_fields;
+        assert_eq!(owned(&answer(alone, Some("digest"))), Some(Owned::AllSent));
+        let fields = Owned::Fields(json!({"f:data": {"f:a": {}}}));
+        for (entries, took, expected) in [
+            // Another digest than was sent.
+            (alone, Some("other"), Some(&fields)),
+            // It may have been taken in part.
+            (alone, None, Some(&fields)),
+            (
+                &[ours.clone(), entry("kubectl", "Update", "")],
+                Some("digest"),
+                Some(&fields),
+            ),
+            (
+                &[ours.clone(), entry("m", "Update", "status")],
+                Some("digest"),
+                Some(&fields),
+            ),
+            (&[entry("m", "Update", "")], Some("digest"), None),
+            (&[entry("kubectl", "Apply", "")], Some("digest"), None),
+            (&[], Some("digest"), None),
+        ] {
+            let found = owned(&answer(entries, took));
+            assert_eq!(found.as_ref(), expected, "{entries:?} {took:?}");
+        }
+    }
 }

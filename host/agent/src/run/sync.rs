@@ -10,25 +10,24 @@ use beforehand::only_for_failure;
 
 use super::effects::unapproved;
 use super::guarded::{Doubt, hold_problem};
-use super::observe::{self, Observation};
+use super::observe::{self, Answers, Observation};
 use super::{Approved, Ran, Recreations, Run, Runner, UNWATCHED_RECHECK, recreations, unseen};
 use crate::active::Active;
 use crate::execute::Work;
 use crate::problem::{Problem, chain};
 use crate::request::Attempt;
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::HashMapExt as _;
 use reeve_api::{RETRY_ANNOTATION, Reason, SyncMode};
 use reeve_cluster::Object;
 use reeve_core::health::{self, HealthStatus};
 use reeve_core::outcome::{Event, Next};
-use reeve_core::ownership::Owner;
+use reeve_core::ownership::{Owner, Stamped};
 use reeve_core::plan::{
     Blocked, Plan, Preview, Progress, Refusal, Situation, Step, Wanted, prepare,
 };
 use reeve_core::waves::{ApplyMode, Member, Mode, Sequence, WAVE_TIMEOUT_ANNOTATION, order};
 use reeve_core::{Desired, ObjectReference, UnitKey};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Rounds of planning and applying within one run. Objects that are healthy by
 /// existing let wave after wave pass at once; a set of objects has no more waves
@@ -70,7 +69,7 @@ impl Runner {
                 return;
             }
         };
-        let (wanted, revision, needs) = (prepared.wanted, prepared.revision, prepared.needs);
+        let (mut wanted, revision, needs) = (prepared.wanted, prepared.revision, prepared.needs);
         ran.events.extend(told(&prepared.warnings));
         let members: Vec<Member> = wanted.iter().map(|one| one.member.clone()).collect();
         let sequence = match order(&members, Mode::default()) {
@@ -139,10 +138,10 @@ impl Runner {
             ran.next = ran.next.at_the_latest(UNWATCHED_RECHECK);
         }
         let mut sent: BTreeSet<usize> = BTreeSet::new();
-        let mut answers: HashMap<ObjectReference, Arc<Object>> = HashMap::new();
+        let mut answers = Answers::new();
         let mut holds_primary = false;
         for _ in 0..MAX_ROUNDS {
-            let looked = match self.look(active, unit, &candidates).await {
+            let looked = match self.look(active, unit, &candidates, &answers).await {
                 Ok(looked) => looked.sparing(&left_alone, unanswered.is_some()),
                 Err(problem) => {
                     ran.problems = vec![problem];
@@ -150,6 +149,10 @@ impl Runner {
                     return;
                 }
             };
+            // What is to be made is sent as text, and its value would only grow cold.
+            let made = wanted.iter_mut().map(|one| &mut one.stamped);
+            made.filter(|one| sent.is_empty() && !looked.has(&one.reference))
+                .for_each(Stamped::let_go);
             sync.failing = sync.is_refused();
             let mut plan = next(&owner, &wanted, &sequence, &looked, &sync);
             sync.note(&plan, self.clock.now());
@@ -271,9 +274,10 @@ impl Runner {
             let held = held.map(|hold| hold_problem(unit, &hold));
             executed.problems.splice(0..0, held);
             ran.contested.extend(executed.contested);
-            ran.written.extend(executed.answers.iter().cloned());
-            let new = executed.answers.into_iter();
-            answers.extend(new.map(|answer| (answer.reference(), answer)));
+            for answer in executed.answers {
+                ran.written.push(answer.object.clone());
+                answers.insert(answer.object.reference(), answer);
+            }
             if executed.problems.is_empty() {
                 sync.sent
                     .retain(|(object, _)| !contributed.iter().any(|(new, _)| new == object));
@@ -300,13 +304,16 @@ impl Runner {
         active: &Active,
         unit: &UnitKey,
         candidates: &BTreeSet<ObjectReference>,
+        answers: &Answers,
     ) -> Result<Observation, Problem> {
         self.read_secrets(active, unit, candidates).await;
         let snapshot = self.store.snapshot();
         let found = unseen::find(active, &snapshot, candidates)?;
         let now = self.clock.now();
         let candidates = candidates.iter().zip(found);
-        Ok(Observation::of(active, &snapshot, candidates, unit, now))
+        Ok(Observation::of(
+            active, &snapshot, candidates, unit, answers, now,
+        ))
     }
 
     /// What keeps a unit from being ready although everything that may be applied

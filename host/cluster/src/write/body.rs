@@ -2,43 +2,48 @@
 
 use super::preconditions::{self, Preconditions};
 use reeve_core::ownership::Stamped;
-use reeve_core::text::ObjectText;
+use reeve_core::text::Written;
 use serde_json::Value;
 
 /// What is applied.
 #[derive(Clone, Copy, Debug)]
-pub struct Body<'a> {
-    value: &'a Value,
-    /// The same, where whoever sends it has written it already.
-    text: Option<&'a ObjectText>,
+pub enum Body<'a> {
+    /// An object.
+    Value(&'a Value),
+    /// One that was written as text already.
+    Written(&'a Written),
 }
 
 impl<'a> From<&'a Value> for Body<'a> {
     fn from(value: &'a Value) -> Self {
-        Self { value, text: None }
+        Self::Value(value)
     }
 }
 
 impl<'a> From<&'a Stamped> for Body<'a> {
     fn from(stamped: &'a Stamped) -> Self {
-        Self {
-            value: stamped.body(),
-            text: Some(stamped.text()),
-        }
+        Self::Written(stamped.written())
     }
 }
 
 impl<'a> Body<'a> {
     /// The object.
     pub fn value(self) -> &'a Value {
-        self.value
+        match self {
+            Self::Value(value) => value,
+            Self::Written(written) => written.value(),
+        }
     }
 
     /// What is sent of it to what is meant.
     pub(super) fn sent(self, onto: Preconditions<'_>) -> serde_json::Result<Vec<u8>> {
-        match self.text.and_then(|text| text.meant_for(onto.fields())) {
+        let text = match self {
+            Self::Value(_) => None,
+            Self::Written(written) => written.text().meant_for(onto.fields()),
+        };
+        match text {
             Some(text) => Ok(text),
-            None => preconditions::sent(self.value, onto),
+            None => preconditions::sent(self.value(), onto),
         }
     }
 }

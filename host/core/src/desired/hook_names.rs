@@ -24,26 +24,29 @@ impl<'a> HookNames<'a> {
         }
     }
 
-    /// Names a hook that has no name. Everything else stays as it is.
-    pub(super) fn name(&self, body: &mut Value) {
+    /// Names a hook that has no name, and says whether it did. Everything else stays as it is.
+    pub(super) fn name(&self, body: &mut Value) -> bool {
         let named = match body.pointer("/metadata/name") {
             None | Some(Value::Null) => false,
             Some(name) => name != "",
         };
         if named {
-            return;
+            return false;
         }
         let Role::Hook(hook) = Options::of(body).0.role else {
-            return;
+            return false;
         };
         let Some(phase) = hook.phases.first() else {
-            return;
+            return false;
         };
         let name = hook_name(body, *phase, self.revision());
-        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("generateName");
-            metadata.insert("name".to_owned(), json!(name));
-        }
+        let metadata = body.get_mut("metadata").and_then(Value::as_object_mut);
+        let Some(metadata) = metadata else {
+            return false;
+        };
+        metadata.remove("generateName");
+        metadata.insert("name".to_owned(), json!(name));
+        true
     }
 
     /// What a sync of this answer is one of, in whatever order the objects stand.
@@ -64,7 +67,9 @@ mod tests {
         let written: Vec<_> = objects.iter().map(|o| o.to_string().into_bytes()).collect();
         let names = HookNames::of(&written);
         let mut objects = objects.to_vec();
-        objects.iter_mut().for_each(|object| names.name(object));
+        for object in &mut objects {
+            names.name(object);
+        }
         let name = |object: &Value| object["metadata"]["name"].clone();
         objects.iter().map(name).collect()
     }

@@ -10,14 +10,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 /// Moves `stringData` of a Secret into `data`, where it wins as on the server. What is no
-/// text stays, for the server to refuse.
-pub(super) fn encode(reference: &ObjectReference, body: &mut Value) {
+/// text stays, for the server to refuse. Says whether anything is otherwise than before.
+pub(super) fn encode(reference: &ObjectReference, body: &mut Value) -> bool {
     let Some(body) = body.as_object_mut().filter(|_| reference.kind.is_secret()) else {
-        return;
+        return false;
     };
     let texts = body.get("stringData").and_then(Value::as_object);
     let Some(texts) = texts.filter(|texts| texts.values().all(Value::is_string)) else {
-        return;
+        return false;
     };
     let encoded: Vec<(String, Value)> = texts
         .iter()
@@ -30,10 +30,11 @@ pub(super) fn encode(reference: &ObjectReference, body: &mut Value) {
         *data = Value::Object(Map::new());
     }
     let Some(data) = data.as_object_mut() else {
-        return;
+        return false;
     };
     data.extend(encoded);
     body.remove("stringData");
+    true
 }
 
 #[cfg(test)]

@@ -39,7 +39,9 @@ pub fn gate(object: Option<&Value>, applied: Option<Applied<'_>>, context: &Cont
         return wait(Health::missing());
     };
     let context = Context {
-        applied: applied.map(|applied| applied.body).or(context.applied),
+        applied: applied
+            .map(|applied| applied.body.value())
+            .or(context.applied),
         ..*context
     };
     let verdict = health(object, &context);
@@ -97,6 +99,7 @@ mod tests {
     use super::super::testing::{context, with};
     use super::*;
     use crate::ownership::APPLIED_ANNOTATION;
+    use crate::text::Written;
     use serde_json::json;
 
     fn waits(gate: &Gate) -> (HealthStatus, &str) {
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn health_from_before_the_apply_does_not_count() {
-        let body = json!({});
+        let body = Written::from(json!({}));
         let applied = Applied {
             generation: Some(2),
             digest: "new",
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_failure_counts_once_it_is_of_what_was_applied() {
-        let body = json!({});
+        let body = Written::from(json!({}));
         let late = json!([{"type": "Progressing", "status": "False",
             "reason": "ProgressDeadlineExceeded"}]);
         let applied = Applied {
@@ -229,7 +232,7 @@ mod tests {
                     "health": {"status": "Healthy"}},
             })
         };
-        let body = json!({"spec": {"source": source("v2")}});
+        let body = Written::from(json!({"spec": {"source": source("v2")}}));
         let applied = Applied {
             generation: None,
             digest: "new",

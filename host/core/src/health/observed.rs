@@ -8,6 +8,7 @@ use super::kinds::reports_generation;
 use super::object::Object;
 use crate::kind::GroupVersionKind;
 use crate::ownership::APPLIED_ANNOTATION;
+use crate::text::Written;
 use serde_json::Value;
 
 /// What is known of an apply of ours.
@@ -18,7 +19,7 @@ pub struct Applied<'a> {
     /// Value of its annotation `reeve.dev/applied`.
     pub digest: &'a str,
     /// Its body.
-    pub body: &'a Value,
+    pub body: &'a Written,
 }
 
 /// Whether a status speaks of what was applied.
@@ -64,7 +65,7 @@ pub fn observation(object: &Value, applied: Option<Applied<'_>>) -> Observation 
             .is_some_and(|kind| kind.group == group && kind.kind == name)
     };
     if is("argoproj.io", "Application") {
-        let applied = applied.map_or(object, |applied| applied.body);
+        let applied = applied.map_or(object, |applied| applied.body.value());
         return if argo::compares(Object(applied), live) {
             Observation::Observed
         } else {
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn an_object_from_before_the_apply_is_not_looked_at() {
-        let body = json!({});
+        let body = Written::from(json!({}));
         let live = with(
             &object("apps/v1", "Deployment"),
             &[("/status/observedGeneration", json!(5))],

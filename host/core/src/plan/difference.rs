@@ -1,6 +1,6 @@
 //! Whether an apply would change anything, decided without asking.
 
-use super::{Observed, Schemas};
+use super::{Observed, Owned, Schemas};
 use crate::ownership::{APPLIED_ANNOTATION, Stamped};
 
 /// Why an object is applied.
@@ -29,7 +29,10 @@ pub(super) fn difference(
     if object.annotations.get(APPLIED_ANNOTATION) != Some(&stamped.applied) {
         return Some(ApplyReason::Changed);
     }
-    let owned = object.owned_fields.as_ref()?;
+    let owned = match object.owned_fields.as_ref()? {
+        Owned::AllSent => return None,
+        Owned::Fields(fields) => fields,
+    };
     let schema = schemas.of(&stamped.reference.kind);
     let covered = match schema {
         Some(schema) => reeve_ssa::covers_typed(schema, owned, stamped.body()),

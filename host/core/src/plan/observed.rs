@@ -21,15 +21,32 @@ pub struct Observed {
     pub annotations: BTreeMap<String, String>,
     /// Its label [`FLUX_PRUNE`](crate::waves::FLUX_PRUNE), if it has one.
     pub flux_prune: Option<String>,
-    /// `fieldsV1` of our manager's `Apply` entry; none when there is no such
-    /// entry, and so no proof that we made it.
-    pub owned_fields: Option<Value>,
+    /// What of it our manager owns by apply; none when it has no such entry, and so
+    /// there is no proof that we made it.
+    pub owned_fields: Option<Owned>,
     /// `metadata.generation`; kinds without a specification have none.
     pub generation: Option<i64>,
     /// Whether it is being deleted already.
     pub deleting: bool,
     /// Uids of its ownerReferences.
     pub owners: Vec<String>,
+}
+
+/// What of an object our manager owns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Owned {
+    /// These fields, as `fieldsV1` of its `Apply` entry.
+    Fields(Value),
+    /// All that was sent: this is what the API server has just answered to an apply of what
+    /// the object's [`APPLIED_ANNOTATION`] says, for which it refuses fields that it does not
+    /// know, and nobody else owns any.
+    AllSent,
+}
+
+impl From<Value> for Owned {
+    fn from(fields: Value) -> Self {
+        Self::Fields(fields)
+    }
 }
 
 impl Observed {
@@ -44,8 +61,12 @@ impl Observed {
     pub fn fingerprint(&self) -> Digest {
         let applied = self.annotations.get(APPLIED_ANNOTATION);
         let applied = applied.map(String::as_str).unwrap_or_default();
-        let owned = self.owned_fields.as_ref().map(ToString::to_string);
-        Digest::of_parts([applied.as_bytes(), owned.unwrap_or_default().as_bytes()])
+        let owned = match &self.owned_fields {
+            None => String::new(),
+            Some(Owned::Fields(fields)) => fields.to_string(),
+            Some(Owned::AllSent) => "all".to_owned(),
+        };
+        Digest::of_parts([applied.as_bytes(), owned.as_bytes()])
     }
 }
 

@@ -58,7 +58,9 @@ pub fn prepare(
         .collect();
     let needs = EndNeeds::of(owner, members.iter().map(|(member, _)| member));
     for (object, (member, unclear)) in objects.into_iter().zip(members) {
-        let DesiredObject { reference, body } = object;
+        let DesiredObject {
+            reference, body, ..
+        } = object;
         let (_, untimely) = wave_timeout(&Annotations::of(&body));
         let unclear = unclear.iter().chain(&untimely);
         warnings.extend(unclear.map(|text| format!("{reference}: {text}")));
@@ -154,6 +156,7 @@ mod tests {
         let objects = vec![DesiredObject {
             reference: reference(),
             body,
+            text: None,
         }];
         prepare(&owner, "reeve/quotas", objects, policy, &|_| live.cloned()).unwrap()
     }

@@ -425,6 +425,6 @@ pub(super) fn applied<'a>(one: &'a Wanted, live: &Observed) -> Applied<'a> {
     Applied {
         generation: live.generation,
         digest: &one.stamped.applied,
-        body: one.stamped.body(),
+        body: one.stamped.written(),
     }
 }

@@ -79,17 +79,25 @@ fn applied(one: &Wanted) -> Observed {
             .map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned()))
             .collect(),
         flux_prune: None,
-        owned_fields: Some(json!({
+        owned_fields: Some(Owned::Fields(json!({
             "f:metadata": {
                 "f:labels": keys(&metadata["labels"]),
                 "f:annotations": keys(&metadata["annotations"]),
                 "f:ownerReferences": {"k:{\"uid\":\"u\"}": {}},
             },
             "f:data": {"f:a": {}},
-        })),
+        }))),
         generation: None,
         deleting: false,
         owners: vec!["u".into()],
+    }
+}
+
+/// The fields of it that are ours.
+fn fields(observed: &mut Observed) -> &mut Value {
+    match &mut observed.owned_fields {
+        Some(Owned::Fields(fields)) => fields,
+        owned => panic!("{owned:?}"),
     }
 }
 
@@ -268,7 +276,7 @@ fn each_difference_has_its_reason() {
         .annotations
         .insert(APPLIED_ANNOTATION.into(), "sha256:other".into());
     let mut drifted = applied(&one);
-    drifted.owned_fields.as_mut().unwrap()["f:data"] = json!({"f:b": {}});
+    fields(&mut drifted)["f:data"] = json!({"f:b": {}});
     for (observed, expected) in [
         (None, ApplyReason::Absent),
         (Some(changed), ApplyReason::Changed),
@@ -590,7 +598,7 @@ fn what_sending_does_not_change_is_sent_when_it_changes() {
     let mut world = World::with_all_applied(vec![wanted("ConfigMap", "a", &[])]);
     // The API server owns up to nothing of the data.
     let live = world.live.get_mut("a").unwrap();
-    live.owned_fields.as_mut().unwrap()["f:data"] = json!({});
+    fields(live)["f:data"] = json!({});
     let (reference, fingerprint) = (live.reference.clone(), live.fingerprint());
     assert_eq!(world.plan().steps().count(), 1);
     world.stubborn.insert(reference, fingerprint);
@@ -598,7 +606,7 @@ fn what_sending_does_not_change_is_sent_when_it_changes() {
     assert_eq!(world.plan().progress, Progress::Complete);
     // Somebody takes a label of ours.
     let live = world.live.get_mut("a").unwrap();
-    live.owned_fields.as_mut().unwrap()["f:metadata"]["f:labels"] = json!({});
+    fields(live)["f:metadata"]["f:labels"] = json!({});
     assert_eq!(world.plan().steps().count(), 1);
     // The annotation with what was sent is edited.
     let mut world = World::with_all_applied(vec![wanted("ConfigMap", "a", &[])]);

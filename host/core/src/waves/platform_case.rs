@@ -5,6 +5,7 @@ use super::{Deletion, Member, Mode, Notice, Sequence, Step, deletion, order};
 use crate::health::{Applied, Context, Gate, gate};
 use crate::kind::{GroupVersionKind, ObjectReference};
 use crate::ownership::APPLIED_ANNOTATION;
+use crate::text::Written;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -233,7 +234,7 @@ fn old_health_does_not_pass_the_gate() {
                 (true, _) => ("v2", live("v1", "v1", "Healthy")),
                 (false, _) => ("v1", live("v1", "v1", "Healthy")),
             };
-            let body = body(revision);
+            let body = Written::from(body(revision));
             let applied = Applied {
                 generation: None,
                 digest: revision,
