@@ -127,7 +127,7 @@ pub(crate) struct State {
     /// Watches that could not be answered from, and have not been told to be back.
     doubted: HashSet<Arc<WatchSpec>>,
     /// Who wants the changes of a watch.
-    routes: HashMap<Arc<WatchSpec>, Vec<(Arc<str>, Route)>>,
+    routes: HashMap<Arc<WatchSpec>, Arc<Routes>>,
     queue: Queue,
     reads: ReadIndex,
     jobs: JoinSet<Done>,
@@ -172,6 +172,9 @@ impl State {
         self.reads.kept()
     }
 }
+
+/// The plugins to which the changes that a watch tells of matter.
+type Routes = Vec<(Arc<str>, Route)>;
 
 /// Why a plugin wants the changes of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,7 +48,7 @@ const WRITES_AT_ONCE: usize = 4;
 pub(crate) struct Executed {
     /// Fields that were taken back.
     pub(crate) contested: Vec<Contested>,
-    /// Objects that were applied.
+    /// What was answered to applies.
     pub(crate) answers: Vec<Answer>,
     /// What did not work. The other steps were carried out all the same.
     pub(crate) problems: Vec<Problem>,
@@ -59,8 +59,8 @@ pub(crate) struct Executed {
 pub(crate) struct Answer {
     /// The object, as it was then.
     pub(crate) object: Arc<Object>,
-    /// Digest of what was sent, where the API server has taken all of it or would have
-    /// refused it, and nobody had taken a field of it before.
+    /// Digest of what was sent, where the API server takes all of it or refuses it, and nobody
+    /// had taken a field of it before.
     pub(crate) took: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Answer {
 struct Done {
     /// Fields that were taken back.
     contested: Option<Contested>,
-    /// The object that was applied.
+    /// What was answered to its apply.
     answer: Option<Answer>,
 }
 

@@ -350,9 +350,14 @@ mod tests {
             text: None,
         });
         answer.empty_is_meant = true;
-        memo.remember(&unit("p", "a"), given, Answers::new(), &answer, None);
-        let recalled = memo.recall(&unit("p", "a"), &given).unwrap();
-        assert_eq!(memo.desired(&recalled), Some(answer));
+        let mut written = answer.clone();
+        let text = format!(" {:#}\n", written.objects[1].body);
+        written.objects[1].text = Some(text.into_bytes());
+        for said in [&answer, &written] {
+            memo.remember(&unit("p", "a"), given, Answers::new(), said, None);
+            let recalled = memo.recall(&unit("p", "a"), &given).unwrap();
+            assert_eq!(memo.desired(&recalled).as_ref(), Some(&answer));
+        }
     }
 
     #[test]

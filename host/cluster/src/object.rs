@@ -399,6 +399,11 @@ impl Object {
             .unwrap_or_default()
     }
 
+    /// Whether this is the same state of the same object as the other.
+    pub fn is_same_version_as(&self, other: &Self) -> bool {
+        self.resource_version() == other.resource_version() && self.uid() == other.uid()
+    }
+
     /// Whether this is a later state than the other of what has the same name.
     ///
     /// Versions of one kind are comparable numbers; should a server ever give

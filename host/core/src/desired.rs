@@ -18,9 +18,9 @@ use crate::manifest::Manifest;
 use crate::outcome::{Absence, Action, Condition, Event, Next, Outcome};
 use actions::check_actions;
 use checks::{check_metadata, check_names, check_remarks, check_scope, reference_of};
+use foldhash::{HashMap, HashMapExt as _};
 use hook_names::HookNames;
 use serde_json::Value;
-use std::collections::HashMap;
 
 /// A checked desired set.
 #[derive(Clone, Debug, PartialEq)]
@@ -226,6 +226,26 @@ mod tests {
             desired.objects[0].reference.to_string(),
             "ResourceQuota alice/q"
         );
+    }
+
+    /// What is remembered of an answer instead of its bodies says the same.
+    #[test]
+    fn texts_are_those_of_the_bodies() {
+        let hook = |name: Option<&str>| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "name": name, "namespace": "a", "annotations": {"reeve.dev/hook": "Sync"}}})
+        };
+        let objects = [
+            quota(&json!({"name": "q", "namespace": "alice"})),
+            hook(Some("named")),
+            hook(None),
+        ];
+        let desired = check(&objects).unwrap();
+        let texts = desired.objects.iter().map(|object| object.text.as_deref());
+        let written = |index: usize| Some(objects[index].to_string().into_bytes());
+        let expected = [written(0), written(1), None];
+        assert!(texts.eq(expected.iter().map(Option::as_deref)));
+        assert_ne!(desired.objects[2].reference.name, "");
     }
 
     #[test]

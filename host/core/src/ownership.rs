@@ -233,6 +233,11 @@ impl Stamped {
         self.written.into_value()
     }
 
+    /// Its value, for what takes the place of this.
+    pub(crate) fn take_body(&mut self) -> Value {
+        self.written.take_value()
+    }
+
     /// Lets go of the value, where it is likely that nobody asks for it any more.
     pub fn let_go(&mut self) {
         self.written.let_go();

@@ -4,6 +4,7 @@
 //! digest, and which object it is meant for. So it is written once, and these are put where
 //! they belong. Of most objects that are made, nobody looks at the value any more.
 
+use memchr::memmem;
 use serde_json::Value;
 use std::sync::OnceLock;
 
@@ -13,7 +14,7 @@ const USUAL_BYTES: usize = 1536;
 /// Fields of `metadata` by which an object says itself which one it is meant for.
 const TELLING: [&str; 2] = ["uid", "resourceVersion"];
 
-/// An object as [`serde_json::to_writer`] writes it.
+/// An object as [`serde_json::to_writer`] writes it, but for what was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectText {
     bytes: Vec<u8>,
@@ -23,6 +24,8 @@ pub struct ObjectText {
     annotations: Option<usize>,
     /// Whether the metadata itself says which object is meant.
     tells: bool,
+    /// Whether it has a status.
+    has_status: bool,
 }
 
 impl ObjectText {
@@ -33,10 +36,14 @@ impl ObjectText {
             metadata: None,
             annotations: None,
             tells: false,
+            has_status: false,
         };
         this.object(object, |this, name, value| match value {
             Value::Object(_) if name == "metadata" => this.metadata(value),
-            value => this.put(value),
+            value => {
+                this.has_status |= name == "status";
+                this.put(value);
+            }
         });
         this
     }
@@ -83,6 +90,17 @@ impl ObjectText {
         &self.bytes
     }
 
+    /// Whether the object has a `status`.
+    pub fn has_status(&self) -> bool {
+        self.has_status
+    }
+
+    /// Whether some part of it has such a name or text; perhaps also where not.
+    pub fn may_mention(&self, text: &str) -> bool {
+        // Only what is escaped could be the text in disguise.
+        memmem::find(&self.bytes, text.as_bytes()).is_some() || self.bytes.contains(&b'\\')
+    }
+
     /// Adds an annotation that the object lacks. Says whether there was a place for it.
     pub(crate) fn annotate(&mut self, name: &str, value: &str) -> bool {
         let Some(at) = self.annotations else {
@@ -94,7 +112,8 @@ impl ObjectText {
             entry.push(b',');
         }
         self.bytes.splice(at..at, entry);
-        // The metadata begins before its annotations.
+        // The metadata begins before its annotations. There may be thousands of such texts.
+        self.bytes.shrink_to_fit();
         true
     }
 
@@ -155,6 +174,11 @@ impl Written {
 
     /// The object, to go on with.
     pub fn into_value(mut self) -> Value {
+        self.take_value()
+    }
+
+    /// The same, of what is not used any more.
+    pub(crate) fn take_value(&mut self) -> Value {
         self.value.take().unwrap_or_else(|| self.read())
     }
 
@@ -267,10 +291,31 @@ mod tests {
         }
         let mut written = Written::from(value.clone());
         written.let_go();
+        assert!(written.value.get().is_none());
         assert_eq!(written.value(), &value);
         written.let_go();
         assert_eq!(written, Written::from(value.clone()));
         assert_eq!(written.into_value(), value);
+    }
+
+    #[test]
+    fn what_an_object_has_is_known() {
+        for (object, status, mentions) in [
+            (json!({"status": {}}), true, false),
+            (json!({"spec": {"status": 1}}), false, false),
+            (
+                json!({"metadata": {"annotations": {"a/b": "c"}}}),
+                false,
+                true,
+            ),
+            (json!({"metadata": {"name": "\n"}}), false, true),
+        ] {
+            let text = ObjectText::of(&object);
+            assert_eq!(
+                (text.has_status(), text.may_mention("a/b")),
+                (status, mentions)
+            );
+        }
     }
 
     #[test]

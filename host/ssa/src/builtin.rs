@@ -4,6 +4,7 @@
 //! documents of a Kubernetes 1.36 server: types, list and map types, keys,
 //! defaults. A test of `tests/real` holds it against a live server, and writes it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -20,9 +21,7 @@ const TEXT: &str = include_str!("builtin/table.txt");
 /// The core group is the empty string. Each schema is made once, at first use.
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<&'static Schema> {
     static MADE: Mutex<BTreeMap<&'static str, &'static Schema>> = Mutex::new(BTreeMap::new());
-    let name = *TABLE
-        .kinds
-        .get(&(api_version(group, version).as_str(), kind))?;
+    let name = *TABLE.kinds.get(&(&*api_version(group, version), kind))?;
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     Some(
         made.entry(name)
@@ -40,11 +39,11 @@ pub(crate) fn object_meta(types: &mut Vec<Atom>) -> TypeRef {
     TABLE.instantiate("meta.v1.ObjectMeta", types)
 }
 
-fn api_version(group: &str, version: &str) -> String {
+fn api_version<'a>(group: &str, version: &'a str) -> Cow<'a, str> {
     if group.is_empty() {
-        version.to_owned()
+        Cow::Borrowed(version)
     } else {
-        format!("{group}/{version}")
+        Cow::Owned([group, "/", version].concat())
     }
 }
 

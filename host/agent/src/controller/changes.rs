@@ -63,13 +63,13 @@ impl Controller {
         // for all of them.
         let routes = self.state.routes.get(&change.watch).cloned();
         let mut is_read = false;
-        for (plugin, route) in routes.into_iter().flatten() {
+        for (plugin, route) in routes.iter().flat_map(|routes| routes.iter()) {
             match route {
-                Route::Primary => self.on_primary(&plugin, &change),
-                Route::Owned => self.on_owned(&plugin, &change),
-                Route::Contributed => self.on_contributed(&plugin, &change),
+                Route::Primary => self.on_primary(plugin, &change),
+                Route::Owned => self.on_owned(plugin, &change),
+                Route::Contributed => self.on_contributed(plugin, &change),
                 Route::Read => is_read = true,
-                Route::Class => self.run_unready(&plugin, false),
+                Route::Class => self.run_unready(plugin, false),
             }
         }
         if is_read {
@@ -142,17 +142,17 @@ impl Controller {
             WatchState::Syncing | WatchState::Failing { .. } => false,
         };
         let routes = self.state.routes.get(watch).cloned();
-        for (name, route) in routes.into_iter().flatten() {
+        for (name, route) in routes.iter().flat_map(|routes| routes.iter()) {
             // Its CRD may come back with another scope or other names, so that
             // what was loaded with the old one is of no use.
-            if *state == WatchState::NotServed && route != Route::Class {
+            if *state == WatchState::NotServed && *route != Route::Class {
                 self.loader.cluster.forget(&watch.resource.kind);
-                self.load_anew(&name);
+                self.load_anew(name);
             }
             if *state == WatchState::Synced {
-                self.run_unready(&name, all && route != Route::Class);
+                self.run_unready(name, all && *route != Route::Class);
             }
-            self.mark_stale(&name);
+            self.mark_stale(name);
         }
     }
 

@@ -342,7 +342,7 @@ impl Controller {
         for (spec, route) in routes {
             let wanted = self.state.routes.entry(spec).or_default();
             if !wanted.contains(&(name.clone(), route)) {
-                wanted.push((name.clone(), route));
+                Arc::make_mut(wanted).push((name.clone(), route));
             }
         }
         let snapshot = self.runner.store.snapshot();
@@ -595,7 +595,9 @@ impl Controller {
 
     pub(super) fn unroute(&mut self, name: &Arc<str>) {
         self.state.routes.retain(|_, wanted| {
-            wanted.retain(|(plugin, _)| plugin != name);
+            if wanted.iter().any(|(plugin, _)| plugin == name) {
+                Arc::make_mut(wanted).retain(|(plugin, _)| plugin != name);
+            }
             !wanted.is_empty()
         });
     }

@@ -62,8 +62,8 @@ impl Executor {
         tracing::info!(object = %reference, ?reason, "applied");
         let object = Arc::new(applied);
         self.store.observe(object.clone());
-        // Whether what was taken is ours now is looked at.
-        let took = reason != ApplyReason::Drifted && is_sent_strictly(one);
+        // After a drift it is looked up whether all fields are ours again.
+        let took = reason != ApplyReason::Drifted && is_taken_whole(one);
         let took = took.then(|| one.stamped.applied.clone());
         Ok(Done {
             contested,
@@ -365,6 +365,14 @@ pub(super) fn is_sent_strictly(one: &Wanted) -> bool {
         // Without what is ignored, it may say something else.
         Some(_) => is_strict(one.stamped.body()),
     }
+}
+
+/// Whether the API server takes all of what is sent, unless it refuses it. Through a request
+/// for the object itself nobody sets its status, nor anything of a request to be signed.
+fn is_taken_whole(one: &Wanted) -> bool {
+    let has_status = one.stamped.written().text().has_status();
+    let is_request = one.stamped.reference.kind.group == "certificates.k8s.io";
+    is_sent_strictly(one) && !has_status && !is_request
 }
 
 /// Whether an object's fields are held to its kind's schema (`Validate`).

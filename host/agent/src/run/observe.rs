@@ -13,6 +13,7 @@ use reeve_core::health::{
 use reeve_core::manifest::is_claim;
 use reeve_core::ownership::{APPLIED_ANNOTATION, UNIT_LABEL, contributor, unit_label};
 use reeve_core::plan::{Contributions, Observed, Owned, Schemas, Stubborn, Target, Wanted};
+use reeve_core::text::Written;
 use reeve_core::waves::{FLUX_PRUNE, Role};
 use reeve_core::{GroupVersionKind, ObjectReference, UnitKey};
 use serde_json::Value;
@@ -108,7 +109,8 @@ impl Observation {
             let ours = |object: &Arc<Object>| object.label(UNIT_LABEL) == Some(label);
             if let Some(object) = object.filter(ours) {
                 let answer = answers.get(reference).filter(|answer| {
-                    Arc::ptr_eq(&answer.object, &object) && !active.schemas.lacks(&reference.kind)
+                    answer.object.is_same_version_as(&object)
+                        && !active.schemas.lacks(&reference.kind)
                 });
                 observed.push(match answer {
                     Some(answer) => observe_answer(answer, &active.field_manager),
@@ -159,14 +161,12 @@ impl Observation {
         let mut noted = Differing::default();
         for one in differing.iter().filter_map(|index| wanted.get(*index)) {
             let reference = &one.stamped.reference;
-            let mut observed = self.observed.iter();
-            let (Some(found), Some(answer)) = (
-                observed.find(|observed| observed.reference == *reference),
-                answers.get(reference),
-            ) else {
+            let found = self.place(reference);
+            let found = found.and_then(|place| self.objects.get(place));
+            let (Some(found), Some(answer)) = (found, answers.get(reference)) else {
                 continue;
             };
-            let fingerprint = found.fingerprint();
+            let fingerprint = observe(found, &self.manager).fingerprint();
             if observe(&answer.object, &self.manager).fingerprint() != fingerprint {
                 noted.changed.push(reference.clone());
                 continue;
@@ -189,11 +189,6 @@ impl Observation {
         }
     }
 
-    /// Whether there is an object of ours of that name.
-    pub(super) fn has(&self, reference: &ObjectReference) -> bool {
-        self.place(reference).is_some()
-    }
-
     fn place(&self, reference: &ObjectReference) -> Option<usize> {
         let all = &self.observed;
         let place = all.binary_search_by(|one| one.reference.cmp(reference));
@@ -207,11 +202,11 @@ impl Observation {
             return health::gate(None, applied, &Context::at(self.now));
         };
         // Nothing works on these, so there is nothing to look at, unless a rule says so.
-        if health::is_static(&observed.reference.kind) && !observed.deleting {
+        let ruled = applied.is_some_and(|applied| has_rule(applied.body));
+        if health::is_static(&observed.reference.kind) && !observed.deleting && !ruled {
             let digest = observed.annotations.get(APPLIED_ANNOTATION);
             let ours = applied.is_none_or(|applied| digest.is_some_and(|d| d == applied.digest));
-            // It has the annotations that were sent with that digest.
-            if ours && !observed.annotations.contains_key(HEALTH_ANNOTATION) {
+            if ours {
                 return Gate::Pass;
             }
         }
@@ -255,6 +250,11 @@ impl Observation {
         }
         gate
     }
+}
+
+fn has_rule(body: &Written) -> bool {
+    let annotation = || body.value()["metadata"]["annotations"].get(HEALTH_ANNOTATION);
+    body.text().may_mention(HEALTH_ANNOTATION) && annotation().is_some()
 }
 
 /// When a manager last applied an object, by the API server's clock.

@@ -21,9 +21,9 @@ use reeve_api::{RETRY_ANNOTATION, Reason, SyncMode};
 use reeve_cluster::Object;
 use reeve_core::health::{self, HealthStatus};
 use reeve_core::outcome::{Event, Next};
-use reeve_core::ownership::{Owner, Stamped};
+use reeve_core::ownership::Owner;
 use reeve_core::plan::{
-    Blocked, Plan, Preview, Progress, Refusal, Situation, Step, Wanted, prepare,
+    ApplyReason, Blocked, Plan, Preview, Progress, Refusal, Situation, Step, Wanted, prepare,
 };
 use reeve_core::waves::{ApplyMode, Member, Mode, Sequence, WAVE_TIMEOUT_ANNOTATION, order};
 use reeve_core::{Desired, ObjectReference, UnitKey};
@@ -149,10 +149,6 @@ impl Runner {
                     return;
                 }
             };
-            // What is to be made is sent as text, and its value would only grow cold.
-            let made = wanted.iter_mut().map(|one| &mut one.stamped);
-            made.filter(|one| sent.is_empty() && !looked.has(&one.reference))
-                .for_each(Stamped::let_go);
             sync.failing = sync.is_refused();
             let mut plan = next(&owner, &wanted, &sequence, &looked, &sync);
             sync.note(&plan, self.clock.now());
@@ -268,6 +264,7 @@ impl Runner {
                     only_for_failure(&mut plan, &wanted);
                 }
             }
+            let_go_of_made(&plan, &mut wanted);
             let mut executed = self.executor.execute(work, &wanted, plan).await;
             executed.problems.splice(0..0, refused);
             let held = recreations.hold();
@@ -348,8 +345,23 @@ impl Runner {
     }
 }
 
+/// What is to be made is sent as text, and nobody looks at its value after that.
+fn let_go_of_made(plan: &Plan, wanted: &mut [Wanted]) {
+    for step in plan.steps() {
+        if let Step::Apply {
+            wanted: index,
+            reason: ApplyReason::Absent,
+            ..
+        } = step
+            && let Some(one) = wanted.get_mut(*index)
+        {
+            one.stamped.let_go();
+        }
+    }
+}
+
 /// Takes out of a plan what this run has sent before. What the API server did not
-/// take over as it was sent (a pruned field, say) differs after each apply; once a
+/// take over as it was sent (a pruned field, say) may differ after each apply; once a
 /// run is enough. Returns what was taken out.
 fn send_once(plan: &mut Plan, sent: &mut BTreeSet<usize>) -> Vec<usize> {
     let mut dropped = Vec::new();

@@ -2,6 +2,8 @@
 
 use super::{Observed, Owned, Schemas};
 use crate::ownership::{APPLIED_ANNOTATION, Stamped};
+use reeve_ssa::reset;
+use serde_json::Value;
 
 /// Why an object is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +36,23 @@ pub(super) fn difference(
         Owned::Fields(fields) => fields,
     };
     let schema = schemas.of(&stamped.reference.kind);
-    let covered = match schema {
-        Some(schema) => reeve_ssa::covers_typed(schema, owned, stamped.body()),
-        None => reeve_ssa::covers(owned, stamped.body()),
+    let covered = |body: &Value| match schema {
+        Some(schema) => reeve_ssa::covers_typed(schema, owned, body),
+        None => reeve_ssa::covers(owned, body),
     };
+    let covered = covered(stamped.body()) || without_unset(stamped).is_some_and(|b| covered(&b));
     (!covered).then_some(ApplyReason::Drifted)
+}
+
+/// An object of a built-in kind without the status, of which the API server takes nothing
+/// where the object itself is applied; none where it has none.
+fn without_unset(stamped: &Stamped) -> Option<Value> {
+    let kind = &stamped.reference.kind;
+    let has_status = stamped.written().text().has_status();
+    if !has_status || reset::built_in(&kind.group, &kind.kind, "").is_empty() {
+        return None;
+    }
+    let mut body = stamped.body().clone();
+    body.as_object_mut()?.remove("status");
+    Some(body)
 }

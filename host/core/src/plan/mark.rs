@@ -16,7 +16,7 @@ pub fn mark_hooks(wanted: &mut [Wanted], revision: &Digest) {
         if !matches!(one.member.options.role, Role::Hook(_)) {
             continue;
         }
-        let mut body = one.stamped.body().clone();
+        let mut body = one.stamped.take_body();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut)
             && let Some(annotations) = metadata
                 .entry("annotations")

@@ -38,15 +38,9 @@ pub enum Owned {
     /// These fields, as `fieldsV1` of its `Apply` entry.
     Fields(Value),
     /// All that was sent: this is what the API server has just answered to an apply of what
-    /// the object's [`APPLIED_ANNOTATION`] says, for which it refuses fields that it does not
-    /// know, and nobody else owns any.
+    /// the object's [`APPLIED_ANNOTATION`] says, of which it takes every field or refuses it,
+    /// and nobody else owns any.
     AllSent,
-}
-
-impl From<Value> for Owned {
-    fn from(fields: Value) -> Self {
-        Self::Fields(fields)
-    }
 }
 
 impl Observed {

@@ -3,13 +3,12 @@
 use super::Wanted;
 use super::ending::{EndNeeds, is_tied};
 use super::policy::Policy;
-use crate::annotations::Annotations;
 use crate::desired::DesiredObject;
 use crate::digest::Digest;
 use crate::ignore::{self, AnnotationError, Rule, RuleText};
 use crate::kind::ObjectReference;
 use crate::ownership::Owner;
-use crate::waves::{ApplyMode, Member, wave_timeout};
+use crate::waves::{ApplyMode, Member};
 use reeve_ssa::ManagedFields;
 use serde_json::Value;
 
@@ -61,8 +60,7 @@ pub fn prepare(
         let DesiredObject {
             reference, body, ..
         } = object;
-        let (_, untimely) = wave_timeout(&Annotations::of(&body));
-        let unclear = unclear.iter().chain(&untimely);
+        let unclear = unclear.iter();
         warnings.extend(unclear.map(|text| format!("{reference}: {text}")));
         let mode = member.options.apply;
         let stamp = |body| match mode {

@@ -252,6 +252,7 @@ fn members<'a>(objects: Vec<&'a Observed>) -> (Vec<Member>, ByName<'a>) {
         members.push(Member {
             reference: object.reference.clone(),
             options: options.clone(),
+            timeout: None,
             defines: None,
         });
         by_name.insert(object.reference.clone(), (object, options));

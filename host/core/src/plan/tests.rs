@@ -277,9 +277,12 @@ fn each_difference_has_its_reason() {
         .insert(APPLIED_ANNOTATION.into(), "sha256:other".into());
     let mut drifted = applied(&one);
     fields(&mut drifted)["f:data"] = json!({"f:b": {}});
+    let mut answered = changed.clone();
+    answered.owned_fields = Some(Owned::AllSent);
     for (observed, expected) in [
         (None, ApplyReason::Absent),
         (Some(changed), ApplyReason::Changed),
+        (Some(answered), ApplyReason::Changed),
         (Some(drifted), ApplyReason::Drifted),
     ] {
         for settled in [false, true] {
@@ -591,6 +594,16 @@ proptest! {
         prop_assert_eq!(revision(&one), revision_before);
         prop_assert_eq!(World::new(one).run(), expected);
     }
+}
+
+#[test]
+fn what_was_answered_to_is_as_it_was_sent() {
+    let one = wanted("ConfigMap", "a", &[]);
+    let mut world = World::with_all_applied(vec![one]);
+    let live = world.live.get_mut("a").unwrap();
+    live.owned_fields = Some(Owned::AllSent);
+    assert!(world.plan().is_empty());
+    assert_eq!(world.plan().progress, Progress::Complete);
 }
 
 #[test]

@@ -5,11 +5,13 @@ use super::graph::Edge;
 use super::hook::Phase;
 use super::options::{Options, Role};
 use super::rank::rank;
-use crate::annotations::Warning;
+use super::timeout::wave_timeout;
+use crate::annotations::{Annotations, Warning};
 use crate::kind::ObjectReference;
 use crate::manifest::is_definition;
 use serde_json::Value;
 use std::cmp::Reverse;
+use std::time::Duration;
 
 /// An object as far as its place matters.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +20,8 @@ pub struct Member {
     pub reference: ObjectReference,
     /// What its annotations say.
     pub options: Options,
+    /// How long its wave may take, if it says so.
+    pub timeout: Option<Duration>,
     /// Group and kind that it brings, if it is a CustomResourceDefinition.
     pub defines: Option<(String, String)>,
 }
@@ -25,7 +29,9 @@ pub struct Member {
 impl Member {
     /// An object's, and what in its annotations is not understood.
     pub fn of(reference: ObjectReference, body: &Value) -> (Self, Vec<Warning>) {
-        let (options, warnings) = Options::of(body);
+        let (options, mut warnings) = Options::of(body);
+        let (timeout, untimely) = wave_timeout(&Annotations::of(body));
+        warnings.extend(untimely);
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
         let defines = is_definition(&reference.kind)
             .then(|| {
@@ -38,6 +44,7 @@ impl Member {
         let member = Self {
             reference,
             options,
+            timeout,
             defines,
         };
         (member, warnings)

@@ -56,7 +56,7 @@ impl WaveWait {
             };
             phase && self.wave.is_none_or(|wave| wave == one.member.options.wave)
         });
-        let said = of_wave.filter_map(|one| wave_timeout(&Annotations::of(one.stamped.body())).0);
+        let said = of_wave.filter_map(|one| one.member.timeout);
         said.max().unwrap_or(DEFAULT_WAVE_TIMEOUT)
     }
 }

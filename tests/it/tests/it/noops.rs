@@ -83,6 +83,19 @@ async fn with_defaults_and_what_the_server_gives() {
     check("Service.v1", &service, None).await;
 }
 
+/// As kubectl prints it. No request for the object itself sets it, so it is never ours.
+#[tokio::test(start_paused = true)]
+async fn with_a_status_that_is_not_taken() {
+    for status in [json!({}), json!({"hard": {"pods": "1"}})] {
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "alice"},
+            "spec": {"hard": {"pods": "10"}}, "status": status,
+        });
+        check("ResourceQuota.v1", &quota, None).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn with_fields_of_others() {
     let object = config_map("alice", "c", &json!({"a": "1"}));
