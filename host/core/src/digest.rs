@@ -59,17 +59,27 @@ impl Digest {
 
     /// The first so many hexadecimal digits.
     pub(crate) fn digits(&self, count: usize) -> String {
-        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-        let digits = digits.map(|digit| char::from(HEX[usize::from(digit)]));
-        let mut text = String::with_capacity(count);
-        text.extend(digits.take(count));
-        text
+        self.written("", count)
+    }
+
+    /// The first so many hexadecimal digits, behind a prefix. Each object that is sent has one,
+    /// so it is not formatted.
+    fn written(&self, prefix: &str, count: usize) -> String {
+        let mut text = Vec::with_capacity(prefix.len() + 2 * self.0.len());
+        text.extend_from_slice(prefix.as_bytes());
+        for byte in self.0 {
+            text.push(HEX[usize::from(byte >> 4)]);
+            text.push(HEX[usize::from(byte & 0xf)]);
+        }
+        text.truncate(prefix.len() + count);
+        // It is ASCII.
+        String::from_utf8(text).unwrap_or_default()
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sha256:{}", self.hex())
+        f.write_str(&String::from(*self))
     }
 }
 
@@ -108,7 +118,7 @@ impl TryFrom<String> for Digest {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
-        digest.to_string()
+        digest.written("sha256:", 2 * digest.0.len())
     }
 }
 

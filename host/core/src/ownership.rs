@@ -203,7 +203,7 @@ impl Stamped {
             annotations.remove(APPLIED_ANNOTATION);
         }
         let mut text = ObjectText::of(&body);
-        let applied = Digest::of(text.bytes()).to_string();
+        let applied = String::from(Digest::of(text.bytes()));
         let annotated = text.annotate(APPLIED_ANNOTATION, &applied);
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             object_field(metadata, "annotations").insert(APPLIED_ANNOTATION.into(), json!(applied));
@@ -285,7 +285,7 @@ impl Owner {
             }
         }
         let text = ObjectText::of(&body);
-        let applied = Digest::of(text.bytes()).to_string();
+        let applied = String::from(Digest::of(text.bytes()));
         Stamped {
             reference,
             applied,

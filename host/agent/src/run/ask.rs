@@ -226,7 +226,13 @@ impl Runner {
 
 /// A primary as a plugin is shown it, as the bytes that cross.
 pub(super) fn shown(active: &Active, primary: &Object) -> Bytes {
-    Bytes::from(seen(active, primary).to_string())
+    let projection = &active.manifest.primary().projection;
+    // Of one that is going, more has to be left out.
+    let cut = (!primary.is_deleting()).then(|| projection.show(primary.json()).ok());
+    Bytes::from(
+        cut.flatten()
+            .unwrap_or_else(|| seen(active, primary).to_string()),
+    )
 }
 
 /// A primary as a plugin is shown it.

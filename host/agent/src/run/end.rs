@@ -60,8 +60,12 @@ impl Runner {
     ) -> Result<(), Problem> {
         let plugin = &run.unit.plugin;
         let there = primary.finalizers();
+        let waits = needs.any() && run.may_hold;
+        if there.is_empty() && !waits {
+            return Ok(());
+        }
         let mut wanted = there.clone();
-        if needs.any() && run.may_hold {
+        if waits {
             let [name, other] = match needs.hooks {
                 true => [hook_finalizer(plugin), finalizer(plugin)],
                 false => [finalizer(plugin), hook_finalizer(plugin)],
