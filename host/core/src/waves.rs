@@ -35,4 +35,4 @@ pub use options::{ApplyMode, FLUX_PRUNE, Options, Removal, Role};
 pub use order::{Mode, Notice, Open, OrderError, Sequence, order};
 pub use slots::{Member, Step};
 pub use sync_options::{CompareOptions, Propagation, SyncOptions};
-pub use timeout::{WAVE_TIMEOUT_ANNOTATION, WaveWait, wave_timeout};
+pub use timeout::{WAVE_TIMEOUT_ANNOTATION, WaveWait};

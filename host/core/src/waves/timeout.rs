@@ -63,7 +63,7 @@ impl WaveWait {
 
 /// How long the wave of an object may take, if it says so, and what is wrong with
 /// what it says.
-pub fn wave_timeout(annotations: &Annotations<'_>) -> (Option<Duration>, Option<Warning>) {
+pub(super) fn wave_timeout(annotations: &Annotations<'_>) -> (Option<Duration>, Option<Warning>) {
     let Some(text) = annotations.get(WAVE_TIMEOUT_ANNOTATION) else {
         return (None, None);
     };
